@@ -1,0 +1,56 @@
+"""Faults as plain values: what happens to which traffic, never how.
+
+`holdback.traffic.network.Network` alone knows how each is brought into force and how its end is verified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdback.errors import ConfigurationError
+from holdback.traffic.lanes import Lane, Link
+
+__all__ = ["Cut", "Delay", "Fault", "Hold"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Everything the cluster sends back arrives that much later, in order and complete.
+
+    Raises:
+        ConfigurationError: negative milliseconds.
+    """
+
+    target: Link | Lane
+    milliseconds: float
+    jitter_milliseconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.milliseconds < 0 or self.jitter_milliseconds < 0:
+            raise ConfigurationError(f"a delay of {self.milliseconds} ms (jitter {self.jitter_milliseconds} ms) is negative")
+
+    def __str__(self) -> str:
+        return f"delay {self.milliseconds:g} ms on {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Nothing the cluster sends arrives until the fault ends; then everything does, in order."""
+
+    target: Link | Lane
+
+    def __str__(self) -> str:
+        return f"hold {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Open connections are reset and new ones refused until the fault ends."""
+
+    target: Link | Lane
+
+    def __str__(self) -> str:
+        return f"cut {self.target}"
+
+
+Fault = Delay | Hold | Cut
