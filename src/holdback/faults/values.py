@@ -1,6 +1,7 @@
 """Faults as plain values: what happens to which traffic, never how.
 
-`holdback.traffic.network.Network` alone knows how each is brought into force and how its end is verified.
+`holdback.traffic.network.Network` alone knows how a lane is delayed, held or cut and how the end of it is
+verified; `holdback.faults.injection` hands each value to it.
 """
 
 from __future__ import annotations
