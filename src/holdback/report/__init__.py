@@ -1,0 +1,1 @@
+"""What people see: the summary in the terminal, and one trial's timeline."""

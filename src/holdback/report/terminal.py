@@ -1,0 +1,78 @@
+"""The summary in the terminal: a table of arms, the verdict, and what it means.
+
+Nothing is computed here; it reads in 80 columns and without colour.
+"""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from holdback.statistics.summary import ExperimentSummary, Summary
+from holdback.statistics.verdict import Arm, Verdict
+
+__all__ = ["arms_table", "p_value_line", "print_summary", "rate", "verdict_line"]
+
+_STYLES = {
+    Verdict.FIXED: "bold green",
+    Verdict.REDUCED: "bold yellow",
+    Verdict.NOT_FIXED: "bold red",
+    Verdict.NOT_REPRODUCED: "bold yellow",
+    Verdict.INCONCLUSIVE: "bold yellow",
+}
+
+
+def print_summary(summary: Summary, console: Console) -> None:
+    """Print every experiment's table, verdict, meaning and next step."""
+    if not summary.experiments:
+        console.print("No trial was completed, so there is no verdict.")
+    for experiment in summary.experiments:
+        console.print(arms_table(experiment))
+        console.print(verdict_line(experiment))
+        console.print(p_value_line(experiment, summary))
+        console.print(Text(experiment.words))
+        for step in experiment.next:
+            console.print(Text(f"Next: {step}"))
+        console.print()
+    if summary.interrupted:
+        console.print(Text("Interrupted: this counts only the trials made so far.", style="bold yellow"))
+
+
+def arms_table(experiment: ExperimentSummary) -> Table:
+    """One line an arm: counts, rate, exact interval."""
+    table = Table(title=Text(experiment.name, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    table.add_column("arm", no_wrap=True)
+    for column in ("violated", "held", "unknown", "invalid", "rate"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("exact 95% interval", justify="right", no_wrap=True)
+    for name, arm in experiment.arms.items():
+        counts = (str(count) for count in (arm.violated, arm.held, arm.unknown, arm.invalid))
+        table.add_row(name, *counts, "-" if arm.rate is None else rate(arm.rate), _interval(arm))
+    return table
+
+
+def verdict_line(experiment: ExperimentSummary) -> Text:
+    """`Verdict: FIXED`."""
+    return Text.assemble("Verdict: ", (experiment.verdict.value, _STYLES[experiment.verdict]))
+
+
+def p_value_line(experiment: ExperimentSummary, summary: Summary) -> Text:
+    """The p-value, which test gave it, and what it became when corrected for several experiments."""
+    if experiment.p_value is None:
+        return Text("No p-value: an arm has no decided trial.")
+    test = "valid at every look (test martingale)" if summary.sequential else "one-sided, exact within blocks"
+    line = f"p = {experiment.p_value:.2g} ({test}, {experiment.blocks} blocks)"
+    if experiment.p_adjusted is not None and experiment.p_adjusted != experiment.p_value:
+        line += f"; {experiment.p_adjusted:.2g} after Holm's correction"
+    return Text(line)
+
+
+def rate(share: float) -> str:
+    """A rate in percent, with enough digits that a small one does not read as none."""
+    return f"{share:.1%}" if share == 0 or share >= 0.001 else f"{share:.2g}"
+
+
+def _interval(arm: Arm) -> str:
+    return "-" if arm.rate is None else f"{rate(arm.low)} to {rate(arm.high)}"

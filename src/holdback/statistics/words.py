@@ -1,0 +1,97 @@
+"""What the figures mean and what to do next, in sentences for a newcomer."""
+
+from __future__ import annotations
+
+import math
+
+from holdback.statistics.interval import rule_of_three, upper_bound
+from holdback.statistics.power import needed_trials
+from holdback.statistics.verdict import ALPHA, MOST_UNUSABLE, Arm, Verdict
+
+__all__ = ["advise", "chance", "explain"]
+
+
+def chance(p_value: float) -> str:
+    """A p-value as one of two easily read forms: `0.031`, or a power of ten where it is tiny."""
+    if p_value >= 0.995:
+        return "1"
+    if p_value >= 0.001:
+        return f"{p_value:.2g}"
+    if p_value <= 0:
+        return "less than 1e-300"
+    return f"less than 1e-{math.floor(-math.log10(p_value))}"
+
+
+def explain(verdict: Verdict, control: Arm, treatment: Arm, p_value: float) -> str:
+    """One or two sentences that say what was seen and why the verdict follows."""
+    seen = (
+        f"The bug showed in {control.violated} of {control.decided} control trials "
+        f"and in {treatment.violated} of {treatment.decided} treatment trials."
+    )
+    luck = f"a difference this large would come up by luck alone with a chance of {chance(p_value)}"
+    match verdict:
+        case Verdict.FIXED:
+            return f"{seen} If the fix did nothing, {luck}. Treatment, {rule_of_three(treatment.decided)}."
+        case Verdict.REDUCED:
+            return f"{seen} The fix makes the bug rarer (if it did nothing, {luck}), but it does not remove it."
+        case Verdict.NOT_REPRODUCED:
+            rate = rule_of_three(control.decided)
+            return f"The bug never showed, so nothing can be said about the fix. Control, {rate}."
+        case Verdict.NOT_FIXED:
+            return f"{seen} The bug is still there with the fix, and no clear sign that it is rarer: {luck}."
+        case Verdict.INCONCLUSIVE:
+            return _why_inconclusive(control, treatment) or f"{seen} That is too little to tell: {luck}."
+
+
+def advise(
+    verdict: Verdict, control: Arm, treatment: Arm, *, alpha: float = ALPHA, multiple: int = 1
+) -> tuple[str, ...]:
+    """What to do next, empty when there is nothing; `multiple` experiments share the error `alpha`."""
+    match verdict:
+        case Verdict.FIXED:
+            return ()
+        case Verdict.REDUCED | Verdict.NOT_FIXED:
+            return (
+                "Look at one violated treatment trial with `holdback show`, next to one that held: "
+                "where do their timelines part?",
+            )
+        case Verdict.NOT_REPRODUCED:
+            rare = upper_bound(0, control.decided) / 10
+            needed = needed_trials(rare, alpha=alpha / multiple)
+            return (
+                "Raise the dose, hold another lane, or make more trials; make sure that the control is unfixed.",
+                f"A bug in 1 of {1 / rare:.0f} trials would need --count={needed} for a 90% chance of a verdict.",
+            )
+        case Verdict.INCONCLUSIVE:
+            if _why_inconclusive(control, treatment):
+                return (
+                    "Look at the reasons above, and at one such trial with `holdback show`; mend it, and run again.",
+                )
+            return _more_trials(control, treatment, alpha / multiple)
+
+
+def _why_inconclusive(control: Arm, treatment: Arm) -> str:
+    """Which arm cannot be used, and why; empty if both can."""
+    reasons = []
+    for name, arm in (("control", control), ("treatment", treatment)):
+        if arm.decided == 0:
+            reasons.append(f"The {name} has no trial that could be decided.")
+        elif not arm.usable:
+            reasons.append(
+                f"Of {arm.total} {name} trials {arm.unknown} are unknown and {arm.invalid} invalid, "
+                f"more than {MOST_UNUSABLE:.0%}: what is left may mislead."
+            )
+    return " ".join(reasons)
+
+
+def _more_trials(control: Arm, treatment: Arm, alpha: float) -> tuple[str, ...]:
+    """How many trials would probably do, taking the control's rate so far as the true one."""
+    needed = needed_trials(control.violated / control.decided, alpha=alpha)
+    if needed is None:
+        return ("Make more trials.",)
+    needed = max(needed, control.decided + 1)
+    more = needed - min(control.decided, treatment.decided)
+    return (
+        f"Make about {more} more trials an arm (--count={needed}): if the control's rate stays as it is and the "
+        "fix works, they give a 90% chance of FIXED.",
+    )
