@@ -1,0 +1,8 @@
+"""Child processes of one run, and the certainty that none outlives it."""
+
+from __future__ import annotations
+
+from holdback.process.child import Child, await_ready, child, start
+from holdback.process.run import Run, open_run
+
+__all__ = ["Child", "Run", "await_ready", "child", "open_run", "start"]

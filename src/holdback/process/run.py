@@ -1,0 +1,186 @@
+"""One run of holdback: its name, its private directory, its ports, its children, and the reaper behind it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdback.errors import ProcessError
+from holdback.process.child import Child, stop_all
+from holdback.process.ports import Ports
+from holdback.process.reaper import MARK, READY, sweep
+
+__all__ = ["Run", "open_run"]
+
+# A unix socket's path has at most 103 bytes on macOS, and sockets lie some names below the run's directory.
+_LONGEST_BASE = 50
+_GOODBYE_WITHIN = 5.0
+
+
+class Run:
+    """One run; made by `open_run`.
+
+    Attributes:
+        id: random, different for each run.
+        directory: private (0700), short, removed at the end, whatever the end.
+        logs: where the children's logs stay.
+        environment: what every child carries, and by which the reaper finds it.
+    """
+
+    def __init__(self, name: str, directory: Path, logs: Path) -> None:
+        self.id = name
+        self.directory = directory
+        self.logs = logs
+        self.environment: Mapping[str, str] = {MARK: name}
+        self._ports = Ports()
+        self._children: list[Child] = []
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def port(self) -> int:
+        """A free loopback port, reserved against other runs of holdback until this one ends.
+
+        Raises:
+            ProcessError: none is left.
+        """
+        return self._ports.take()
+
+    @contextmanager
+    def starting(self) -> Iterator[Callable[[Child], None]]:
+        """Within the block no child is started by others and the run does not end; gives the registration.
+
+        Raises:
+            ProcessError: the run is over.
+        """
+        with self._lock:
+            if self._closed:
+                raise ProcessError("this run is over", remedy="start children only inside `with open_run(...)`")
+            self._children = [child for child in self._children if child.alive()]
+            yield self._children.append
+
+    def _stop_children(self) -> None:
+        with self._lock:
+            self._closed = True
+            children = self._children[::-1]
+        stop_all(children)
+
+    def _close(self) -> list[Exception]:
+        """Undo everything, each step whatever became of the others; what failed."""
+        steps: list[Callable[[], object]] = [
+            self._stop_children,
+            lambda: sweep(self.id),  # what left its process group
+            self._ports.release,
+            lambda: shutil.rmtree(self.directory),
+        ]
+        failures = []
+        for step in steps:
+            try:
+                step()
+            except Exception as error:  # noqa: BLE001
+                failures.append(error)
+        return failures
+
+
+class _Reaper:
+    """Our end of the reaper's pipe."""
+
+    def __init__(self, run: str, directory: Path, watch: Sequence[int]) -> None:
+        words = [run, str(directory), str(os.getpid()), *map(str, watch)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", str(Path(__file__).with_name("reaper.py")), *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # It must not carry a mark, or an outer run's reaper would kill it before it has done its work.
+            env={name: value for name, value in os.environ.items() if name != MARK},
+            cwd="/",
+            start_new_session=True,
+        )
+        assert self._process.stdout
+        if self._process.stdout.readline() != READY:
+            _, complaint = self._process.communicate()
+            raise ProcessError(
+                f"the process that guards this run does not start: {complaint.decode(errors='replace').strip()}",
+                remedy=f"`{sys.executable} -I -c 'import psutil'` must work",
+            )
+        self._process.stdout.close()
+
+    def dismiss(self) -> None:
+        """The run ended well: let it go."""
+        assert self._process.stdin
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(b"goodbye\n")
+            self._process.stdin.flush()
+        self.alarm()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GOODBYE_WITHIN)
+
+    def alarm(self) -> None:
+        """Close the pipe; without a goodbye before, it cleans up behind us at once."""
+        assert self._process.stdin
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        if self._process.stderr:
+            self._process.stderr.close()
+
+
+def _base() -> Path:
+    preferred = Path(tempfile.gettempdir())
+    return preferred if len(os.fsencode(preferred)) <= _LONGEST_BASE else Path("/tmp")  # noqa: S108
+
+
+@contextmanager
+def open_run(*, logs: Path, watch: Sequence[int] = ()) -> Iterator[Run]:
+    """Open a run; at its end nothing of it is left but its logs.
+
+    That holds too when we are killed: a separate process, the reaper, then ends every child and removes
+    the private directory within five seconds.
+
+    Args:
+        logs: directory for the children's logs, made if missing.
+        watch: further processes whose death ends the run (the controller of pytest-xdist, say).
+
+    Raises:
+        ProcessError: the guarding process does not start.
+        ExceptionGroup: what failed at the end. When the block itself failed, its error gets them as notes.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    name = secrets.token_hex(6)
+    directory = _base() / f"hb-{name}"
+    reaper = _Reaper(name, directory, watch)
+    try:
+        directory.mkdir(mode=0o700)
+        run = Run(name, directory, logs.resolve())
+    except BaseException:
+        reaper.alarm()
+        raise
+    try:
+        yield run
+    except BaseException as error:
+        for failure in _end(run, reaper):
+            error.add_note(f"while cleaning up: {failure}")
+        raise
+    if failures := _end(run, reaper):
+        raise ExceptionGroup("the run did not end cleanly", failures)
+
+
+def _end(run: Run, reaper: _Reaper) -> list[Exception]:
+    try:
+        failures = run._close()
+    except BaseException:  # a second Ctrl-C: the reaper finishes what we may not
+        reaper.alarm()
+        raise
+    if failures:
+        reaper.alarm()
+    else:
+        reaper.dismiss()
+    return failures
