@@ -1,0 +1,65 @@
+"""What an oracle is and says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdback.errors import ConfigurationError
+from holdback.history.history import History
+
+__all__ = ["Finding", "Judgement", "Oracle", "judge", "name_of"]
+
+
+class Judgement(StrEnum):
+    """What an oracle says of a history.
+
+    On a closed history the words are plain: the property holds, is violated, or cannot be decided. On an open
+    one (the trial goes on) they also steer the waiting: UNKNOWN says "not decided yet, wait for me", HOLDS says
+    "nothing more to wait for", and VIOLATED is final: no later event may take it back.
+    """
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One oracle's judgement, its reason in words, and the indices of the events that show it."""
+
+    oracle: str
+    judgement: Judgement
+    reason: str
+    events: tuple[int, ...] = ()
+
+
+Oracle = Callable[[History], Finding]
+"""A pure function; its `__name__` is the oracle's name."""
+
+
+def name_of(oracle: Oracle) -> str:
+    """The oracle's name, for findings that it could not make itself."""
+    return str(getattr(oracle, "__name__", type(oracle).__name__))
+
+
+def judge(history: History, oracles: Sequence[Oracle]) -> tuple[Finding, ...]:
+    """What each oracle says; one that crashes, or says that it cannot decide, is UNKNOWN with its words.
+
+    Raises:
+        ConfigurationError: there is no oracle, so nothing could ever be violated.
+    """
+    if not oracles:
+        raise ConfigurationError(
+            "an experiment without oracles decides nothing",
+            remedy="name at least one: @holdback.experiment(oracles=[...])",
+        )
+    return tuple(_ask(oracle, history) for oracle in oracles)
+
+
+def _ask(oracle: Oracle, history: History) -> Finding:
+    try:
+        return oracle(history)
+    except Exception as error:  # noqa: BLE001  a crashed oracle must never look like a property that holds
+        return Finding(name_of(oracle), Judgement.UNKNOWN, f"{type(error).__name__}: {error}")

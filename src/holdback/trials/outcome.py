@@ -1,0 +1,129 @@
+"""A trial's outcome, and the one row that is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from holdback.errors import EvidenceError
+from holdback.history.history import History
+from holdback.history.store import Damage, Store
+from holdback.oracles.judgement import Finding, Judgement
+
+__all__ = ["SCHEMA", "Outcome", "Row", "conclude", "read_rows"]
+
+SCHEMA = 1
+"""Version of the row's format; a reader refuses rows of a newer one."""
+
+
+class Outcome(StrEnum):
+    """What became of a trial."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+    """No oracle could decide."""
+    INVALID = "invalid"
+    """It says nothing about the controller: a fault did not fire, or the infrastructure failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One trial, as `trials.jsonl` has it.
+
+    `experiment` is the test's node id without arm and repetition, `variant` describes what the arm ran, `index`
+    numbers the arm's trials from 0, `block` pairs trials of both arms, `started` is wall time, `faults` are those
+    that came into force, `dose_milliseconds` is the largest delay among them, `error` the infrastructure's own words.
+    """
+
+    id: str
+    experiment: str
+    arm: str
+    variant: str
+    index: int
+    block: int
+    seed: int
+    started: float
+    seconds: float
+    outcome: Outcome
+    reason: str
+    findings: tuple[Finding, ...] = ()
+    faults: tuple[str, ...] = ()
+    dose_milliseconds: float = 0.0
+    error: str = ""
+    schema: int = SCHEMA
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as plain data, every field of it."""
+        data: dict[str, Any] = {
+            "schema": self.schema,
+            "id": self.id,
+            "experiment": self.experiment,
+            "arm": self.arm,
+            "variant": self.variant,
+            "index": self.index,
+            "block": self.block,
+            "seed": self.seed,
+            "started": self.started,
+            "seconds": self.seconds,
+            "outcome": self.outcome.value,
+            "reason": self.reason,
+            "findings": [
+                {"oracle": f.oracle, "judgement": f.judgement.value, "reason": f.reason, "events": list(f.events)}
+                for f in self.findings
+            ],
+            "faults": list(self.faults),
+            "dose_milliseconds": self.dose_milliseconds,
+            "error": self.error,
+        }
+        forgotten = {f.name for f in fields(self)} ^ data.keys()
+        assert not forgotten, f"to_json and the fields differ in {sorted(forgotten)}"
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Row:
+        """The row that `to_json` wrote.
+
+        Raises:
+            EvidenceError: fields are missing, unknown or of another schema.
+        """
+        if data.get("schema") != SCHEMA:
+            raise EvidenceError(
+                f"a row has schema {data.get('schema')!r}, this holdback reads {SCHEMA}",
+                remedy="read it with the holdback that wrote it (run.json names its version)",
+            )
+        rest = dict(data)
+        try:
+            findings = tuple(
+                Finding(f["oracle"], Judgement(f["judgement"]), f["reason"], tuple(f["events"]))
+                for f in rest.pop("findings")
+            )
+            outcome = Outcome(rest.pop("outcome"))
+            return cls(outcome=outcome, findings=findings, faults=tuple(rest.pop("faults")), **rest)
+        except (KeyError, TypeError, ValueError) as error:
+            raise EvidenceError(f"a row lacks or mistakes a field: {error}") from error
+
+
+def conclude(history: History, findings: Sequence[Finding]) -> tuple[Outcome, str]:
+    """The outcome and its reason: a fatal note beats any finding, a violation beats an open question."""
+    for _, note in history.notes():
+        if note.fatal:
+            return Outcome.INVALID, f"{note.source}: {note.text}"
+    for judgement, outcome in ((Judgement.VIOLATED, Outcome.VIOLATED), (Judgement.UNKNOWN, Outcome.UNKNOWN)):
+        if decisive := [f"{f.oracle}: {f.reason}" for f in findings if f.judgement is judgement]:
+            return outcome, "; ".join(decisive)
+    return Outcome.HOLDS, "; ".join(f"{f.oracle}: {f.reason}" for f in findings)
+
+
+def read_rows(store: Store) -> tuple[tuple[Row, ...], tuple[Damage, ...]]:
+    """Every judged trial that the report holds, in the order of their judging, and the lines that could not be read."""
+    lines, damages = store.trials()
+    rows: list[Row] = []
+    for number, data in lines:
+        try:
+            rows.append(Row.from_json(data))
+        except EvidenceError as error:
+            damages.append(Damage(store.trials_path, number, error.message))
+    return tuple(rows), tuple(damages)
