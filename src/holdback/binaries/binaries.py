@@ -1,0 +1,132 @@
+"""One place that answers where an executable is, building it if need be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdback.binaries.cache import Cache, default_cache
+from holdback.binaries.pins import Pin, pin
+from holdback.binaries.progress import Progress
+from holdback.binaries.workshop import Source, Workshop
+from holdback.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from holdback.binaries.progress import Task
+
+__all__ = ["Binaries", "Found"]
+
+_ENVTEST = "KUBEBUILDER_ASSETS"
+_VERSION_ARGUMENTS: Mapping[str, Sequence[str]] = {
+    "caddy": ["version"],
+    "kustomize": ["version"],
+    "toxiproxy-server": ["-version"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An executable that is there. `how` says which of the places it was found in, in words."""
+
+    name: str
+    path: Path
+    how: str
+
+
+class Binaries:
+    """Finds executables: an explicit path, `KUBEBUILDER_ASSETS`, the cache; what is nowhere is built.
+
+    An explicit path is one in `explicit` or in the environment (`HOLDBACK_ETCD`, `HOLDBACK_KUBE_APISERVER`, ...).
+    `environment` is added to the environment of the build's children.
+    """
+
+    def __init__(
+        self,
+        *,
+        explicit: Mapping[str, Path] | None = None,
+        cache: Path | None = None,
+        progress: Progress | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._explicit = dict(explicit or {})
+        for name in self._explicit:
+            pin(name)
+        self.workshop = Workshop(Cache(cache or default_cache()), progress or Progress(), environment)
+
+    def get(self, *names: str) -> dict[str, Path]:
+        """Paths of these executables; what is missing is built now, two at a time.
+
+        Raises:
+            ConfigurationError: a name holdback does not know, or an explicit path that is no executable.
+            BinaryError: something can neither be found nor built.
+        """
+        found = {name: self.find(name) for name in names}
+        missing = [name for name, where in found.items() if where is None]
+        if missing:
+            self._build(missing)
+            found = {name: self.find(name) for name in names}
+        return {name: where.path for name, where in found.items() if where is not None}
+
+    def find(self, name: str) -> Found | None:
+        """Where the executable is, None when it has to be built.
+
+        Raises:
+            ConfigurationError: a name holdback does not know, or an explicit path that is no executable.
+        """
+        wanted = pin(name)
+        variable = _variable(name)
+        if name in self._explicit:
+            return Found(name, _executable(self._explicit[name], f"the path given for {name}"), "given")
+        if os.environ.get(variable):
+            return Found(name, _executable(Path(os.environ[variable]), variable), variable)
+        assets = os.environ.get(_ENVTEST)
+        if assets and name in {"etcd", "kube-apiserver"} and (Path(assets) / name).exists():
+            return Found(name, _executable(Path(assets) / name, _ENVTEST), _ENVTEST)
+        entry = self.workshop.cache.find(name, wanted.key)
+        return Found(name, entry / name, "cache") if entry else None
+
+    def version(self, found: Found) -> str:
+        """What the executable says about its version, its first line."""
+        arguments = _VERSION_ARGUMENTS.get(found.name, ["--version"])
+        result = self.workshop.commands.run([found.path, *arguments], cwd=Path.cwd())
+        said = [*result.output.splitlines(), *result.lines]
+        return said[0].strip() if said else "unknown"
+
+    def _build(self, names: Sequence[str]) -> None:
+        self.workshop.toolchain  # noqa: B018 - one clear error now rather than one in each build
+        self.workshop.in_parallel([partial(self._build_one, pin(name)) for name in names])
+
+    def _build_one(self, wanted: Pin) -> None:
+        source = Source(
+            wanted.name,
+            wanted.directory,
+            wanted.package,
+            wanted.stamps,
+            alternatives=f"name a ready executable in {_variable(wanted.name)}",
+        )
+
+        def fill(entry: Path, scratch: Path, task: Task) -> None:
+            self.workshop.compile(source, entry / wanted.name, scratch, task)
+
+        self.workshop.make(wanted.name, wanted.key, fill)
+
+
+def _variable(name: str) -> str:
+    return f"HOLDBACK_{name.upper().replace('-', '_')}"
+
+
+def _executable(path: Path, origin: str) -> Path:
+    path = path.expanduser().absolute()
+    if not path.is_file():
+        raise ConfigurationError(
+            f"{origin} is {path}: there is no such file", remedy="correct the path or leave it out"
+        )
+    if shutil.which(path) is None:
+        raise ConfigurationError(f"{origin} is {path}: it is not executable", remedy=f"chmod +x {path}")
+    return path
