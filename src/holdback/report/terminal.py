@@ -30,6 +30,7 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print("No trial was completed, so there is no verdict.")
     for experiment in summary.experiments:
         console.print(arms_table(experiment))
+        console.print()
         console.print(verdict_line(experiment))
         console.print(p_value_line(experiment, summary))
         console.print(Text(experiment.words))
@@ -42,7 +43,13 @@ def print_summary(summary: Summary, console: Console) -> None:
 
 def arms_table(experiment: ExperimentSummary) -> Table:
     """One line an arm: counts, rate, exact interval."""
-    table = Table(title=Text(experiment.name, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    table = Table(
+        title=Text(experiment.name, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+    )
     table.add_column("arm", no_wrap=True)
     for column in ("violated", "held", "unknown", "invalid", "rate"):
         table.add_column(column, justify="right", no_wrap=True)

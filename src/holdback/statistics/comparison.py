@@ -45,6 +45,8 @@ def exact_test(blocks: Iterable[Table]) -> float:
     for block in blocks:
         violated = block.control_violated + block.treatment_violated
         low, high = max(0, violated - block.treatment), min(violated, block.control)
+        if low == high:
+            continue  # nothing to shuffle
         chances = stats.hypergeom.pmf(
             np.arange(low, high + 1), block.control + block.treatment, violated, block.control
         )

@@ -1,0 +1,23 @@
+"""Rows as the statistics see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OUTCOMES = {"v": "VIOLATED", "h": "HOLDS", "u": "UNKNOWN", "i": "INVALID"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    experiment: str
+    arm: str
+    block: int
+    outcome: str
+
+
+def rows(control: str, treatment: str, experiment: str = "e") -> list[Row]:
+    """Block i holds the i-th letter of each word: v(iolated), h(eld), u(nknown), i(nvalid)."""
+    made = []
+    for arm, word in (("control", control), ("treatment", treatment)):
+        made += [Row(experiment, arm, block, OUTCOMES[letter]) for block, letter in enumerate(word)]
+    return sorted(made, key=lambda row: row.block)

@@ -1,0 +1,62 @@
+import math
+
+import pytest
+from scipy import stats
+
+from holdback.statistics.interval import clopper_pearson, rule_of_three, trials_for_bound, upper_bound
+
+
+@pytest.mark.parametrize(
+    ("hits", "trials", "low", "high"),
+    [
+        (0, 10, 0.0, 0.3085),
+        (1, 10, 0.0025, 0.4450),
+        (5, 10, 0.1871, 0.8129),
+        (10, 10, 0.6915, 1.0),
+        (4, 20, 0.0573, 0.4366),
+    ],
+)
+def test_published_intervals(hits: int, trials: int, low: float, high: float) -> None:
+    """The interval is the one in printed tables of exact binomial limits (to their four digits)."""
+    interval = clopper_pearson(hits, trials)
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=6e-5)
+
+
+@pytest.mark.parametrize(("hits", "trials"), [(0, 1), (1, 1), (3, 7), (198, 200)])
+def test_each_end_leaves_out_exactly_its_share(hits: int, trials: int) -> None:
+    """At each end of the interval the observed count is at the edge of what a 2.5% tail allows."""
+    interval = clopper_pearson(hits, trials)
+    if hits:
+        assert stats.binom.sf(hits - 1, trials, interval.low) == pytest.approx(0.025)
+    if hits < trials:
+        assert stats.binom.cdf(hits, trials, interval.high) == pytest.approx(0.025)
+
+
+@pytest.mark.parametrize("true_rate", [0.01, 0.1, 0.5, 0.97])
+def test_coverage_is_never_below_what_is_promised(true_rate: float) -> None:
+    """Summed over all that may be observed, the interval holds the true rate with at least 95%."""
+    covered = 0.0
+    for hits in range(41):
+        interval = clopper_pearson(hits, 40)
+        if interval.low <= true_rate <= interval.high:
+            covered += stats.binom.pmf(hits, 40, true_rate)
+    assert covered >= 0.95
+
+
+def test_nothing_is_known_without_trials() -> None:
+    """Without trials every rate is possible."""
+    assert (clopper_pearson(0, 0).low, clopper_pearson(0, 0).high, upper_bound(0, 0)) == (0.0, 1.0, 1.0)
+
+
+def test_the_rule_of_three() -> None:
+    """0 of 200 is said to be below 1.5%, which is exact and close to 3 of 200."""
+    assert rule_of_three(200) == "0 of 200: the true rate is below 1.5% with 95% confidence"
+    assert upper_bound(0, 200) == pytest.approx(1 - 0.05 ** (1 / 200))
+    assert math.isclose(upper_bound(0, 200), 3 / 200, rel_tol=0.02)
+
+
+def test_trials_for_a_bound_are_the_fewest() -> None:
+    """One trial less than promised does not reach the bound."""
+    needed = trials_for_bound(0.01)
+    assert upper_bound(0, needed) <= 0.01 < upper_bound(0, needed - 1)
+    assert needed == 299
