@@ -28,7 +28,9 @@ class Delay:
 
     def __post_init__(self) -> None:
         if self.milliseconds < 0 or self.jitter_milliseconds < 0:
-            raise ConfigurationError(f"a delay of {self.milliseconds} ms (jitter {self.jitter_milliseconds} ms) is negative")
+            raise ConfigurationError(
+                f"a delay of {self.milliseconds} ms (jitter {self.jitter_milliseconds} ms) is negative"
+            )
 
     def __str__(self) -> str:
         return f"delay {self.milliseconds:g} ms on {self.target}"

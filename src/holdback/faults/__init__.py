@@ -1,0 +1,1 @@
+"""Faults as values, and their injection."""

@@ -1,0 +1,1 @@
+"""Traffic between clients and clusters: split into lanes, and held back there."""
