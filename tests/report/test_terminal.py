@@ -5,6 +5,7 @@ from rich.console import Console
 
 from holdback.report.terminal import print_summary, rate
 from holdback.statistics import summarise
+from holdback.trials.outcome import Outcome
 from tests.statistics.rows import Row, rows
 
 
@@ -56,7 +57,7 @@ def test_an_interrupted_run_says_so(trials: list[Row]) -> None:
 
 def test_a_missing_arm_shows_dashes_and_no_p_value() -> None:
     """An arm without decided trials has no rate and no interval."""
-    text = printed([Row("e", "control", 1, "INVALID")])
+    text = printed([Row("e", "control", 1, Outcome.INVALID)])
     assert "No p-value" in text
     assert ["control", "0", "0", "0", "1", "-", "-"] in [line.split() for line in text.splitlines()]
 

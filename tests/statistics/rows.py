@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-OUTCOMES = {"v": "VIOLATED", "h": "HOLDS", "u": "UNKNOWN", "i": "INVALID"}
+from holdback.trials.outcome import Outcome
+
+OUTCOMES = {outcome.value[0]: outcome for outcome in Outcome}
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +14,7 @@ class Row:
     experiment: str
     arm: str
     block: int
-    outcome: str
+    outcome: Outcome
 
 
 def rows(control: str, treatment: str, experiment: str = "e") -> list[Row]:

@@ -14,12 +14,18 @@ from holdback.statistics.interval import CONFIDENCE
 from holdback.statistics.sequential import Look, look
 from holdback.statistics.verdict import ALPHA, Arm, Verdict, judge
 from holdback.statistics.words import advise, explain
+from holdback.trials.outcome import Outcome
 
 __all__ = ["ARMS", "ExperimentSummary", "RowLike", "Summary", "look_at", "summarise"]
 
 ARMS = ("control", "treatment")
 _OUTCOMES = ("violated", "held", "unknown", "invalid")
-_COUNTED_AS = {"VIOLATED": "violated", "HOLDS": "held", "UNKNOWN": "unknown", "INVALID": "invalid"}
+_COUNTED_AS = {
+    Outcome.VIOLATED: "violated",
+    Outcome.HOLDS: "held",
+    Outcome.UNKNOWN: "unknown",
+    Outcome.INVALID: "invalid",
+}
 
 
 class RowLike(Protocol):
@@ -34,8 +40,7 @@ class RowLike(Protocol):
         """Equal for the trials that were scheduled side by side, in random order."""
 
     @property
-    def outcome(self) -> str:
-        """HOLDS, VIOLATED, UNKNOWN or INVALID."""
+    def outcome(self) -> Outcome: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ def summarise(
     """The summary of all rows, experiments in the order of their first row.
 
     Raises:
-        EvidenceError: a row names an arm or an outcome that does not exist.
+        EvidenceError: a row names an arm that does not exist.
     """
     counts = _by_experiment(rows)
     p_values = {name: each.p_value(sequential=sequential) for name, each in counts.items()}
@@ -130,11 +135,10 @@ class _Counts:
     blocks: dict[Hashable, dict[str, Counter[str]]] = field(default_factory=dict)
 
     def add(self, row: RowLike) -> None:
-        outcome = _COUNTED_AS.get(row.outcome.upper())
-        if outcome is None or row.arm not in self.arms:
+        outcome = _COUNTED_AS[row.outcome]
+        if row.arm not in self.arms:
             raise EvidenceError(
-                f"a trial of {row.experiment} has arm {row.arm!r} and outcome {row.outcome!r}",
-                remedy=f"arms are {', '.join(ARMS)}; outcomes are {', '.join(_COUNTED_AS)}",
+                f"a trial of {row.experiment} has arm {row.arm!r}", remedy=f"arms are {', '.join(ARMS)}"
             )
         self.arms[row.arm][outcome] += 1
         if outcome in ("violated", "held"):
