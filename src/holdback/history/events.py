@@ -32,7 +32,8 @@ class FaultChange:
     """A fault came into force or was verified gone.
 
     `lanes` are lane names (see `holdback.traffic.lanes`), `fault` is the fault's own description and
-    `milliseconds` the delay it adds (0 for faults that are no delay).
+    `milliseconds` the delay it adds (0 for faults that are no delay); `blocks` says that nothing gets through while
+    it lasts (hold, cut).
     """
 
     kind: ClassVar[str] = "fault"
@@ -41,6 +42,7 @@ class FaultChange:
     phase: Literal["started", "ended"]
     lanes: tuple[str, ...] = ()
     milliseconds: float = 0.0
+    blocks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class ObjectChange:
 
     `view` is `truth` for our watch straight to the API server, `shadow` for our watch through a
     controller's lane; `client` then names that controller. `change` is the watch's own word (ADDED, MODIFIED,
-    DELETED). `object` is the object without managedFields.
+    DELETED). `object` is the object without managedFields and pod templates.
     """
 
     kind: ClassVar[str] = "object"

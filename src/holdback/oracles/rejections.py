@@ -89,12 +89,11 @@ class _Scan:
         return 3 * self.delay / 1000
 
     def fault(self, change: FaultChange) -> None:
-        """While traffic is held or cut (no delay, so 0 ms) nothing bounds how late the news is: nothing is judged."""
-        if change.milliseconds:
-            self.delay = max(self.delay, change.milliseconds)
-            return
-        self.streaks.clear()
-        (self.blocked.add if change.phase == "started" else self.blocked.discard)(change.fault)
+        """While traffic is held or cut nothing bounds how late the news is, so nothing is judged."""
+        self.delay = max(self.delay, change.milliseconds)
+        if change.blocks:
+            self.streaks.clear()
+            (self.blocked.add if change.phase == "started" else self.blocked.discard)(change.fault)
 
     def object(self, change: ObjectChange) -> None:
         """New content of any copy of the object ends the streaks on it."""

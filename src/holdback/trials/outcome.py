@@ -12,10 +12,14 @@ from holdback.history.history import History
 from holdback.history.store import Damage, Store
 from holdback.oracles.judgement import Finding, Judgement
 
-__all__ = ["SCHEMA", "Outcome", "Row", "conclude", "read_rows"]
+__all__ = ["SCHEMA", "UNDECIDABLE", "Outcome", "Row", "conclude", "read_rows"]
 
 SCHEMA = 1
 """Version of the row's format; a reader refuses rows of a newer one."""
+
+
+UNDECIDABLE = "undecidable"
+"""Source of a note that leaves the trial UNKNOWN unless an oracle saw a violation."""
 
 
 class Outcome(StrEnum):
@@ -108,13 +112,21 @@ class Row:
 
 def conclude(history: History, findings: Sequence[Finding]) -> tuple[Outcome, str]:
     """The outcome and its reason: a fatal note beats any finding, a violation beats an open question."""
-    for _, note in history.notes():
-        if note.fatal:
-            return Outcome.INVALID, f"{note.source}: {note.text}"
-    for judgement, outcome in ((Judgement.VIOLATED, Outcome.VIOLATED), (Judgement.UNKNOWN, Outcome.UNKNOWN)):
-        if decisive := [f"{f.oracle}: {f.reason}" for f in findings if f.judgement is judgement]:
-            return outcome, "; ".join(decisive)
-    return Outcome.HOLDS, "; ".join(f"{f.oracle}: {f.reason}" for f in findings)
+    notes = [note for _, note in history.notes()]
+    # The world is asked last and explains most: that a process died, rather than what then did not happen.
+    if fatal := sorted((note for note in notes if note.fatal), key=lambda note: note.source == "scenario"):
+        return Outcome.INVALID, f"{fatal[0].source}: {fatal[0].text}"
+    if violations := _reasons(findings, Judgement.VIOLATED):
+        return Outcome.VIOLATED, violations
+    if open_questions := [note.text for note in notes if note.source == UNDECIDABLE]:
+        return Outcome.UNKNOWN, open_questions[0]
+    if unknown := _reasons(findings, Judgement.UNKNOWN):
+        return Outcome.UNKNOWN, unknown
+    return Outcome.HOLDS, _reasons(findings, Judgement.HOLDS)
+
+
+def _reasons(findings: Sequence[Finding], judgement: Judgement) -> str:
+    return "; ".join(f"{finding.oracle}: {finding.reason}" for finding in findings if finding.judgement is judgement)
 
 
 def read_rows(store: Store) -> tuple[tuple[Row, ...], tuple[Damage, ...]]:

@@ -1,0 +1,263 @@
+"""The recorder: watches a world for as long as it lives, and gives each trial the window of events that is its own.
+
+Watches live as long as the world, because starting them anew for each trial would cost more than the trial. Threads
+add events; whoever waits for one is woken at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, cast, get_args
+
+from holdback.clock import Clock, SystemClock
+from holdback.clusters.kinds import Kind
+from holdback.errors import EvidenceError
+from holdback.history.events import Event, Note, ObjectChange, Request, Step
+from holdback.history.requests import AccessLog
+
+__all__ = ["Recorder", "Watchable"]
+
+_READ_EVERY = 0.02
+"""Seconds between two looks at an access log."""
+_END_WITHIN = 10.0
+"""Seconds a recording thread gets to end."""
+
+
+Change = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+class Watchable(Protocol):
+    """What the recorder needs of `holdback.clusters.api.Api`."""
+
+    def watch(self, kind: Kind, namespace: str = "", *, stop: threading.Event) -> Iterator[tuple[str, dict[str, Any]]]:
+        """ADDED for what exists, then every change, until `stop` is set."""
+
+
+class Recorder:
+    """Collects events from many threads, in order.
+
+    A mark is a place in the stream of events. What lies before the oldest open mark is dropped as soon as a mark is
+    forgotten, so a recorder of hours holds no more than its open windows.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._news = threading.Condition()
+        self._numbers = itertools.count(1)
+        self._events: deque[tuple[int, Event]] = deque()
+        self._marks: dict[int, float] = {}
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._logs: list[_Tail] = []
+        self._failure: str = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def truth(self, cluster: str, api: Watchable, kinds: Sequence[Kind]) -> None:
+        """Watch these kinds straight at the API server."""
+        for kind in kinds:
+            self._start_watch("truth", "", cluster, api, kind)
+
+    def shadow(self, client: str, cluster: str, api: Watchable, kinds: Sequence[Kind]) -> None:
+        """Watch these kinds as a controller sees them: `api` goes through that client's lane."""
+        for kind in kinds:
+            self._start_watch("shadow", client, cluster, api, kind)
+
+    def requests(self, access_log: Path) -> None:
+        """Record every request that the router logs, our own ones left out."""
+        tail = _Tail(AccessLog(access_log))
+        self._logs.append(tail)
+        self._start(f"access log {access_log}", lambda: self._follow(tail))
+
+    def record(self, event: Event) -> None:
+        """Add an event and wake whoever waits."""
+        with self._news:
+            self._events.append((next(self._numbers), event))
+            self._news.notify_all()
+
+    def step(self, name: str, **detail: Any) -> None:
+        """Add a step of the scenario, now."""
+        self.record(Step(self._clock.now(), name, detail))
+
+    def mark(self) -> int:
+        """A mark at this moment; keeps everything after it until it is forgotten."""
+        with self._news:
+            mark = next(self._numbers)
+            self._marks[mark] = self._clock.now()
+            return mark
+
+    def since(self, mark: int) -> tuple[Event, ...]:
+        """The events after a mark, ordered by time.
+
+        A request is logged when it is over, and read a moment later: one that ended before the mark is not part of
+        what follows it, although it arrives then.
+        """
+        with self._news:
+            opened = self._marks.get(mark, 0.0)
+            events = [event for number, event in self._events if number > mark]
+        ours = (event for event in events if not isinstance(event, Request) or event.at >= opened)
+        return tuple(sorted(ours, key=lambda event: event.at))
+
+    def forget(self, mark: int) -> None:
+        """Drop a mark, and all that no other one keeps."""
+        with self._news:
+            self._marks.pop(mark, None)
+            oldest = min(self._marks, default=None)
+            while self._events and (oldest is None or self._events[0][0] < oldest):
+                self._events.popleft()
+
+    def await_event(self, predicate: Callable[[Event], bool], *, within: float, mark: int) -> Event | None:
+        """The first event after the mark, in the order of arrival, that satisfies `predicate`.
+
+        Waits for it up to `within` seconds, then gives None. `predicate` sees each event once.
+
+        Raises:
+            EvidenceError: recording has failed, so the event may never come.
+        """
+        deadline = self._clock.monotonic() + within
+        seen = mark
+        while True:
+            events, seen = self._after(seen, until=deadline)
+            for event in events:
+                if predicate(event):
+                    return event
+            if not events:
+                return None
+
+    def await_news(self, seen: int, *, within: float) -> int:
+        """Wait until something newer than `seen` is recorded, or time is up; the newest event's number.
+
+        Raises:
+            EvidenceError: recording has failed.
+        """
+        _, newest = self._after(seen, until=self._clock.monotonic() + within)
+        return newest
+
+    def catch_up(self) -> None:
+        """Return when every request that was logged before this call is recorded.
+
+        Raises:
+            EvidenceError: recording has failed or hangs.
+        """
+        for tail in self._logs:
+            target = tail.passes + 2  # the pass under way may have read before the call
+            deadline = self._clock.monotonic() + _END_WITHIN
+            with self._news:
+                while tail.passes < target:
+                    self._raise_failure()
+                    if not self._news.wait(max(0.0, deadline - self._clock.monotonic())):
+                        raise EvidenceError("the access log is not read any more")
+
+    def check(self) -> None:
+        """Prove that recording goes on.
+
+        Raises:
+            EvidenceError: a recording thread has died; the message holds why.
+        """
+        with self._news:
+            self._raise_failure()
+
+    def close(self) -> None:
+        """End all recording.
+
+        Raises:
+            EvidenceError: a thread does not end.
+        """
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(_END_WITHIN)
+        if left := [thread.name for thread in self._threads if thread.is_alive()]:
+            raise EvidenceError(f"recording does not end: {', '.join(left)}")
+
+    def _after(self, seen: int, *, until: float) -> tuple[list[Event], int]:
+        with self._news:
+            while True:
+                self._raise_failure()
+                fresh = list(itertools.takewhile(lambda numbered: numbered[0] > seen, reversed(self._events)))
+                if fresh:
+                    return [event for _, event in reversed(fresh)], fresh[0][0]
+                left = until - self._clock.monotonic()
+                if left <= 0:
+                    return [], seen
+                self._news.wait(left)
+
+    def _raise_failure(self) -> None:
+        if self._failure:
+            raise EvidenceError(f"recording failed: {self._failure}", remedy="the world has to be started again")
+
+    def _start_watch(
+        self, view: Literal["truth", "shadow"], client: str, cluster: str, api: Watchable, kind: Kind
+    ) -> None:
+        def watch() -> None:
+            for change, found in api.watch(kind, stop=self._stop):
+                event = ObjectChange(
+                    self._clock.now(), view, cluster, kind.plural, _change(change), _slim(found), client=client
+                )
+                self.record(event)
+
+        self._start(f"{view} of {kind.plural} on {cluster}" + (f" by {client}" if client else ""), watch)
+
+    def _follow(self, tail: _Tail) -> None:
+        while True:
+            stopping = self._stop.is_set()
+            for request in tail.log.read():
+                self.record(request)
+            with self._news:
+                tail.passes += 1
+                self._news.notify_all()
+            if stopping:
+                return
+            self._stop.wait(_READ_EVERY)
+
+    def _start(self, name: str, work: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                work()
+                reason = "it ended by itself"
+            except Exception as error:  # noqa: BLE001  whatever it was, trials must not go on without this record
+                reason = f"{type(error).__name__}: {error}"
+            if not self._stop.is_set():
+                self._failure = f"{name}: {reason}"
+                self.record(Note(self._clock.now(), "recorder", self._failure, fatal=True))
+
+        thread = threading.Thread(target=guarded, name=f"recorder: {name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+
+class _Tail:
+    """An access log and how many times it was read to its end."""
+
+    def __init__(self, log: AccessLog) -> None:
+        self.log = log
+        self.passes = 0
+
+
+def _change(word: str) -> Change:
+    if word not in get_args(Change):
+        raise EvidenceError(f"a watch said {word!r}")
+    return cast(Change, word)
+
+
+def _slim(found: dict[str, Any]) -> dict[str, Any]:
+    """The object without what is bulky and never judged; the given one stays as it is."""
+    slim = {**found, "metadata": {key: value for key, value in found["metadata"].items() if key != "managedFields"}}
+    spec = found.get("spec")
+    if isinstance(spec, dict):
+        slim["spec"] = {key: value for key, value in spec.items() if key != "template"}
+        if isinstance(sets := spec.get("podSets"), list):
+            slim["spec"]["podSets"] = [
+                {key: value for key, value in each.items() if key != "template"} for each in sets
+            ]
+    return slim

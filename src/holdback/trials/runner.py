@@ -1,0 +1,122 @@
+"""Everything around one trial: plan, run, record, judge, keep. No pytest in here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+from holdback.clock import Clock, SystemClock
+from holdback.errors import FaultError, HoldbackError, Undecidable
+from holdback.history.store import Store
+from holdback.oracles.judgement import judge
+from holdback.trials.outcome import UNDECIDABLE, Outcome, Row, conclude
+from holdback.trials.trial import Plan, Trial
+
+__all__ = ["invalid", "run"]
+
+
+def run(trial: Trial, scenario: Callable[[], object], store: Store, clock: Clock | None = None) -> Row:
+    """Make a trial and keep its evidence: planned, recorded, judged, each before the next.
+
+    What the scenario raises becomes part of the history, so the outcome can be computed again from disk: an error of
+    holdback or a failed assert makes the trial INVALID, `Undecidable` makes it UNKNOWN.
+
+    Raises:
+        EvidenceError: the evidence cannot be written.
+        Exception: the scenario has a bug; the trial was kept as INVALID.
+        KeyboardInterrupt: as it came; the trial stays planned and is not judged.
+    """
+    clock = clock or SystemClock()
+    trial.world  # noqa: B018  unbound is an error before anything is planned
+    began, started = clock.monotonic(), clock.now()
+    store.plan({**asdict(trial.plan), "started": started})
+    with trial.window():
+        failure = _attempt(trial, scenario)
+        trial.step("end")
+        trial.world.recorder.catch_up()
+        history = trial.history(closed=True)
+        store.record(trial.id, history)
+    findings = judge(history, trial.oracles)
+    outcome, reason = conclude(history, findings)
+    plan = trial.plan
+    row = Row(
+        id=plan.id,
+        experiment=plan.experiment,
+        arm=plan.arm,
+        variant=trial.variant,
+        index=plan.index,
+        block=plan.block,
+        seed=plan.seed,
+        started=started,
+        seconds=round(clock.monotonic() - began, 3),
+        outcome=outcome,
+        reason=reason,
+        findings=findings,
+        faults=trial.faults,
+        dose_milliseconds=trial.dose_milliseconds,
+        error=_text(failure) if failure else "",
+    )
+    store.judged(row.to_json())
+    if failure is not None and not _expected(failure):
+        raise failure
+    return row
+
+
+def invalid(plan: Plan, error: Exception, store: Store, clock: Clock | None = None) -> Row:
+    """Keep a trial that could not even begin, because its world could not be had.
+
+    Raises:
+        EvidenceError: the evidence cannot be written.
+    """
+    started = (clock or SystemClock()).now()
+    store.plan({**asdict(plan), "started": started})
+    row = Row(
+        **asdict(plan),
+        variant="",
+        started=started,
+        seconds=0.0,
+        outcome=Outcome.INVALID,
+        reason=f"setup: {_text(error)}",
+        error=_text(error),
+    )
+    store.judged(row.to_json())
+    return row
+
+
+def _attempt(trial: Trial, scenario: Callable[[], object]) -> Exception | None:
+    """Run the scenario and then look at the world; what failed, also noted in the history.
+
+    The world is looked at even after a failure: that a process died explains more than what came of it.
+    """
+    failure: Exception | None = None
+    for source, work in (("scenario", scenario), ("world", lambda: _look_at_world(trial))):
+        try:
+            work()
+        except Undecidable as error:
+            failure = failure or error
+            trial.note(UNDECIDABLE, _text(error))
+        except Exception as error:  # noqa: BLE001  an exception that is a bug is raised once the evidence is kept
+            failure = failure or error
+            trial.note(source, _text(error), fatal=True)
+    return failure
+
+
+def _look_at_world(trial: Trial) -> None:
+    trial.world.check()
+    trial.world.recorder.check()
+    if left := trial.world.network.residue():
+        raise FaultError(f"faults are left in the network: {'; '.join(left)}")
+
+
+def _expected(failure: Exception) -> bool:
+    if isinstance(failure, ExceptionGroup):
+        return all(_expected(each) for each in failure.exceptions)
+    return isinstance(failure, HoldbackError | AssertionError)
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, ExceptionGroup):
+        return "; ".join(_text(each) for each in error.exceptions)
+    if isinstance(error, HoldbackError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

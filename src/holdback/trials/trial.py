@@ -1,0 +1,237 @@
+"""A trial as the scenario sees it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from holdback.clock import Clock, SystemClock
+from holdback.errors import ConfigurationError
+from holdback.faults.injection import Phase, Ways, inject
+from holdback.faults.values import Delay, Fault
+from holdback.history.events import FaultChange, Note
+from holdback.history.history import History
+from holdback.history.recorder import Recorder
+from holdback.oracles.judgement import Finding, Judgement, Oracle, judge
+from holdback.traffic.lanes import Lane, Link
+
+__all__ = ["DELAYS_TO_SETTLE", "Plan", "Trial", "TrialNetwork", "World"]
+
+DELAYS_TO_SETTLE = 20
+"""How many times a delay prolongs the deadline of `Trial.settle`.
+
+Measured with Kueue's MultiKueue: a healthy re-admission takes 2.5 s at 0 ms, 2.7 s at 100 ms and 8.3 s at 500 ms, so
+at most (8.3 - 2.5) / 0.5 = 12 one-way delays; 20 leaves room for a busy machine.
+"""
+_JUDGE_EVERY = 0.1
+"""Seconds between two judgements of a history that goes on."""
+_CHECK_EVERY = 1.0
+"""Seconds between two questions whether the world is alive while nothing happens."""
+
+
+class TrialNetwork(Ways, Protocol):
+    """What a trial needs of the network (`holdback.traffic.network.Network`)."""
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """All that can be made worse."""
+
+    def residue(self) -> list[str]:
+        """What is in force now; empty for a network in order."""
+
+
+class World(Protocol):
+    """The clusters, controllers and lanes that trials run in."""
+
+    @property
+    def network(self) -> TrialNetwork:
+        """The links between controllers and clusters."""
+
+    @property
+    def recorder(self) -> Recorder:
+        """What sees everything that happens in it."""
+
+    def check(self) -> None:
+        """Prove that it is alive.
+
+        Raises:
+            HoldbackError: a process of it has died; the message holds the end of its log.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is known of a trial before it is made; `index` and `block` count from 0, the arms of a block share a seed."""
+
+    id: str
+    experiment: str
+    arm: str
+    index: int
+    block: int
+    seed: int
+
+
+class Trial:
+    """One run of a scenario in one arm.
+
+    `random` is the only randomness a scenario may use: the two trials of a block draw the same numbers from it, so
+    that they differ in what the arm runs and in nothing else.
+    """
+
+    def __init__(self, plan: Plan, oracles: Sequence[Oracle], clock: Clock | None = None) -> None:
+        self.plan = plan
+        self.oracles = tuple(oracles)
+        self.random = random.Random(plan.seed)  # noqa: S311  no secret
+        self.faults: tuple[str, ...] = ()
+        self.dose_milliseconds = 0.0
+        self.variant = ""
+        self._clock = clock or SystemClock()
+        self._world: World | None = None
+        self._scope: dict[str, Any] = {}
+        self._mark: int | None = None
+        self._in_force: list[Fault] = []
+
+    @property
+    def id(self) -> str:
+        """The trial's name, by which its evidence is found."""
+        return self.plan.id
+
+    @property
+    def arm(self) -> str:
+        """`control` or `treatment`."""
+        return self.plan.arm
+
+    @property
+    def index(self) -> int:
+        """Which of the arm's trials this is, from 0."""
+        return self.plan.index
+
+    @property
+    def seed(self) -> int:
+        """The trial's own seed, from the run's."""
+        return self.plan.seed
+
+    @property
+    def world(self) -> World:
+        """The world it runs in.
+
+        Raises:
+            ConfigurationError: no fixture has bound one.
+        """
+        if self._world is None:
+            raise ConfigurationError(
+                f"no world is bound to {self.id}",
+                remedy="the test must take a world's fixture, which calls `trial.bind(world, ...)`",
+            )
+        return self._world
+
+    def bind(
+        self,
+        world: World,
+        *,
+        variant: str = "",
+        clients: Sequence[str] = (),
+        namespaces: Sequence[str] = (),
+        **scope: Any,
+    ) -> None:
+        """Say where the trial runs. For a world's fixture.
+
+        Args:
+            world: it.
+            variant: what the arm runs, in one line.
+            clients: the controllers under test; requests of others are not judged.
+            namespaces: those of the trial.
+            scope: whatever else the oracles of this world need, as JSON data.
+        """
+        self._world = world
+        self.variant = variant
+        self._scope = {"clients": list(clients), "namespaces": list(namespaces), **scope}
+
+    def step(self, name: str, **detail: Any) -> None:
+        """Record that the scenario did or established something."""
+        self.world.recorder.step(name, **detail)
+
+    def note(self, source: str, text: str, *, fatal: bool = False) -> None:
+        """Record what makes the trial suspect; `fatal` makes it INVALID."""
+        self.world.recorder.record(Note(self._clock.now(), source, text, fatal=fatal))
+
+    @contextmanager
+    def inject(self, *faults: Fault) -> Iterator[None]:
+        """All these faults in force within the block, and verified gone after it.
+
+        Raises:
+            FaultError, TrafficError: one could not be started or ended; the trial is then INVALID.
+        """
+        with inject(self.world.network, faults, self._changed):
+            yield
+
+    def settle(self, within: float) -> tuple[Finding, ...]:
+        """Wait until every oracle has decided, one says VIOLATED, or the deadline has passed; what they say then.
+
+        The deadline is `within` seconds plus `DELAYS_TO_SETTLE` times the largest delay in force. It is part of the
+        history (step `settle`, `deadline` in wall time), and it is for the oracles to judge by it.
+
+        Raises:
+            HoldbackError: the world died meanwhile.
+        """
+        delay = max((_milliseconds(fault) for fault in self._in_force), default=0.0)
+        allowed = within + DELAYS_TO_SETTLE * delay / 1000
+        self.step("settle", within=within, delay_milliseconds=delay, deadline=self._clock.now() + allowed)
+        deadline = self._clock.monotonic() + allowed
+        world, newest = self.world, self._opened()
+        while True:
+            findings = judge(self.history(closed=False), self.oracles)
+            left = deadline - self._clock.monotonic()
+            if _decided(findings) or left <= 0:
+                return findings
+            self._clock.sleep(min(_JUDGE_EVERY, left))
+            world.check()
+            newest = world.recorder.await_news(newest, within=min(_CHECK_EVERY, max(0.0, left - _JUDGE_EVERY)))
+
+    def history(self, *, closed: bool) -> History:
+        """Everything that was recorded since the trial began."""
+        about = {"trial": self.id, "experiment": self.plan.experiment, "arm": self.arm, "variant": self.variant}
+        return History(self.world.recorder.since(self._opened()), closed=closed, scope={**about, **self._scope})
+
+    @contextmanager
+    def window(self) -> Iterator[None]:
+        """Keep what is recorded within the block. For the runner."""
+        recorder = self.world.recorder
+        self._mark = recorder.mark()
+        try:
+            yield
+        finally:
+            recorder.forget(self._mark)
+            self._mark = None
+
+    def _opened(self) -> int:
+        if self._mark is None:
+            raise ConfigurationError(f"the trial {self.id} is not running")
+        return self._mark
+
+    def _changed(self, fault: Fault, phase: Phase, lanes: tuple[Lane, ...]) -> None:
+        milliseconds = _milliseconds(fault)
+        names = tuple(lane.name for lane in lanes)
+        blocks = not isinstance(fault, Delay)
+        self.world.recorder.record(
+            FaultChange(self._clock.now(), str(fault), phase, names, milliseconds=milliseconds, blocks=blocks)
+        )
+        if phase == "started":
+            self._in_force.append(fault)
+            self.faults = (*self.faults, str(fault))
+            self.dose_milliseconds = max(self.dose_milliseconds, milliseconds)
+        else:
+            self._in_force.remove(fault)
+
+
+def _milliseconds(fault: Fault) -> float:
+    """The longest delay that a fault adds; a hold or a cut adds none that could be named."""
+    return fault.milliseconds + fault.jitter_milliseconds if isinstance(fault, Delay) else 0.0
+
+
+def _decided(findings: Sequence[Finding]) -> bool:
+    judgements = {finding.judgement for finding in findings}
+    return Judgement.VIOLATED in judgements or Judgement.UNKNOWN not in judgements
