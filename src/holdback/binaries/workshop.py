@@ -65,8 +65,10 @@ class Workshop:
         """
         return find_go(self.commands)
 
-    def make(self, name: str, key: str, fill: Callable[[Path, Path, Task], None]) -> Path:
+    def make(self, name: str, key: str, fill: Callable[[Path, Path, Task], None], *, title: str = "") -> Path:
         """The cache entry of that name and key, made by `fill` (entry folder, scratch folder, task) if need be.
+
+        `title` is what a person sees meanwhile, the name if there is none.
 
         Raises:
             BinaryError: it cannot be made.
@@ -74,7 +76,7 @@ class Workshop:
         found = self.cache.find(name, key)
         if found is not None:
             return found
-        with self.progress.task(name) as task:
+        with self.progress.task(title or name) as task:
 
             def waiting() -> None:
                 task.note = "waiting for another run that builds it"
