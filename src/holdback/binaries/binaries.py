@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from functools import partial
@@ -92,11 +93,11 @@ class Binaries:
         return Found(name, entry / name, "cache") if entry else None
 
     def version(self, found: Found) -> str:
-        """What the executable says about its version, its first line."""
+        """The version that the executable itself reports, for instance `v1.35.4`; `unknown` if it reports none."""
         arguments = _VERSION_ARGUMENTS.get(found.name, ["--version"])
         result = self.workshop.commands.run([found.path, *arguments], cwd=Path.cwd())
-        said = [*result.output.splitlines(), *result.lines]
-        return said[0].strip() if said else "unknown"
+        reported = re.search(r"\d+\.\d+\.\d+[\w.+-]*", "\n".join([result.output, *result.lines]))
+        return f"v{reported[0]}" if reported else "unknown"
 
     def _build(self, names: Sequence[str]) -> None:
         self.workshop.toolchain  # noqa: B018 - one clear error now rather than one in each build

@@ -33,7 +33,18 @@ from holdback.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DEFAULT_VERSION", "PIN", "Checkout", "Patch", "Ready", "Release", "Variant", "digest", "read_variant"]
+__all__ = [
+    "DEFAULT_VERSION",
+    "PIN",
+    "Checkout",
+    "Patch",
+    "Ready",
+    "Release",
+    "Variant",
+    "default_word",
+    "digest",
+    "read_variant",
+]
 
 PIN = Path(__file__).parent / "pin"
 """A go.mod and go.sum that pin the default version's source."""
@@ -177,6 +188,12 @@ def read_variant(word: str, name: str) -> Variant:
     raise ConfigurationError(
         f"{name}: {word!r} is no version, and there is no such file or folder", remedy=hint + _ACCEPTED
     )
+
+
+def default_word(arm: str, *, existing: bool = False) -> str | None:
+    """The variant file that a checkout of holdback has for an arm; None if it must be `existing` and is not."""
+    path = Path("clusters", "kueue", f"{arm}.toml")
+    return None if existing and not path.is_file() else str(path)
 
 
 def _is_version(word: str) -> bool:

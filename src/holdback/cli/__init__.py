@@ -1,0 +1,5 @@
+"""The command `holdback`: thin, one module a subcommand."""
+
+from holdback.cli.main import main
+
+__all__ = ["main"]
