@@ -77,7 +77,11 @@ class NotReady(ProcessError):
 
 
 class ClusterError(HoldbackError):
-    """A cluster, or an object in it, did not behave."""
+    """A cluster, or an object in it, did not behave; `status` is the API server's HTTP status, 0 without an answer."""
+
+    def __init__(self, message: str, *, remedy: str = "", status: int = 0) -> None:
+        super().__init__(message, remedy=remedy)
+        self.status = status
 
 
 class TrafficError(HoldbackError):

@@ -1,0 +1,187 @@
+"""A small Kubernetes client: plain dicts, no discovery, no hidden retries, many threads.
+
+It speaks HTTP by itself rather than through the official client, whose models, discovery and retries
+are in the way here and whose low-level interface changes between versions.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+from holdback.clusters.access import Access
+from holdback.clusters.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind, kind_of
+from holdback.clusters.refusals import refusal
+from holdback.clusters.watching import follow
+from holdback.errors import ClusterError
+
+__all__ = ["Api"]
+
+Object = dict[str, Any]
+Objects = list[Object]
+MANAGER = "holdback"
+
+_TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+_LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=32)
+
+
+class Api:
+    """One client of one cluster; safe to use from many threads.
+
+    Every method raises ClusterError with the server's own message; its `status` is the HTTP status, or 0
+    when there was no answer.
+
+    Args:
+        access: the way in.
+        agent: the User-Agent under which the server knows us.
+    """
+
+    def __init__(self, access: Access, *, agent: str = "holdback") -> None:
+        self.access = access
+        self._agent = agent
+        self._tls = ssl.create_default_context(cadata=access.ca)
+        self._http = httpx.Client(
+            base_url=access.server,
+            headers={"Authorization": f"Bearer {access.token}", "User-Agent": agent, "Accept": "application/json"},
+            verify=self._tls,
+            trust_env=False,  # a proxy from the environment has no business between us and loopback
+            timeout=_TIMEOUT,
+            limits=_LIMITS,
+        )
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
+    def ready(self) -> bool:
+        """Whether the API server says that it is ready."""
+        try:
+            return self._http.get("/readyz", timeout=2.0).status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False
+
+    def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        """The object, or None."""
+        try:
+            return self._request("GET", kind.path(namespace, name))
+        except ClusterError as error:
+            if error.status == httpx.codes.NOT_FOUND:
+                return None
+            raise
+
+    def list(self, kind: Kind, namespace: str = "", labels: str = "") -> Objects:
+        """The objects of a kind; of all namespaces without one; with these labels, as a selector."""
+        answer = self._request("GET", kind.path(namespace), params=_selector(labels))
+        return [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in answer["items"]]
+
+    def create(self, kind: Kind, body: Object, namespace: str = "") -> Object:
+        """Create an object; what the server made of it. The namespace may be in the body."""
+        namespace = namespace or body["metadata"].get("namespace", "")
+        full = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
+        return self._request("POST", kind.path(namespace), params={"fieldManager": MANAGER}, body=full)
+
+    def apply(self, body: Object, *, plural: str | None = None) -> Object:
+        """Server-side apply, forced: afterwards what the body says is so. See `kind_of` for `plural`."""
+        metadata = body["metadata"]
+        return self._request(
+            "PATCH",
+            kind_of(body, plural).path(metadata.get("namespace", ""), metadata["name"]),
+            params={"fieldManager": MANAGER, "force": "true"},
+            body=body,
+            content="application/apply-patch+yaml",
+        )
+
+    def patch(
+        self, kind: Kind, name: str, patch: Object | Objects, namespace: str = "", subresource: str = ""
+    ) -> Object:
+        """Patch an object: a dict is a merge patch, a list a JSON patch."""
+        return self._request(
+            "PATCH",
+            kind.path(namespace, name, subresource),
+            params={"fieldManager": MANAGER},
+            body=patch,
+            content="application/json-patch+json" if isinstance(patch, list) else "application/merge-patch+json",
+        )
+
+    def delete(self, kind: Kind, name: str, namespace: str = "", propagation: str = "Background") -> bool:
+        """Ask for an object's deletion; False if it was not there."""
+        try:
+            self._request("DELETE", kind.path(namespace, name), body={"propagationPolicy": propagation})
+        except ClusterError as error:
+            if error.status == httpx.codes.NOT_FOUND:
+                return False
+            raise
+        return True
+
+    def delete_all(self, kind: Kind, namespace: str = "", labels: str = "") -> None:
+        """Ask for the deletion of all objects of a kind; in every namespace where none is named."""
+        namespaces = {namespace}
+        if kind.namespaced and not namespace:  # the API deletes collections one namespace at a time
+            namespaces = {item["metadata"]["namespace"] for item in self.list(kind, labels=labels)}
+        for one in sorted(namespaces):
+            body = {"propagationPolicy": "Background"}
+            self._request("DELETE", kind.path(one), params=_selector(labels), body=body)
+
+    def watch(self, kind: Kind, namespace: str = "", *, stop: threading.Event) -> Iterator[tuple[str, Object]]:
+        """What an informer would see: ADDED for all that is there, then each change, until `stop` is set.
+
+        Broken connections and expired versions are made good by listing again; what was missed then comes
+        as ADDED, MODIFIED or DELETED. It blocks for at most 0.2 s once `stop` is set.
+
+        Yields:
+            The change (ADDED, MODIFIED, DELETED) and the object.
+
+        Raises:
+            ClusterError: the server refuses the list or the watch (at the start at once, later when it lasts).
+        """
+        return follow(self.access, self._tls, kind, namespace, agent=self._agent, stop=stop)
+
+    def token(self, account: str, namespace: str, seconds: int = 86400) -> str:
+        """A token of a service account, valid that long."""
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": seconds},
+        }
+        answer = self._request("POST", SERVICE_ACCOUNTS.path(namespace, account, "token"), body=body)
+        return str(answer["status"]["token"])
+
+    def ensure_namespace(self, name: str) -> None:
+        """Make the namespace if it is not there."""
+        try:
+            self.create(NAMESPACES, {"metadata": {"name": name}})
+        except ClusterError as error:
+            if error.status != httpx.codes.CONFLICT:
+                raise
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, str] | None = None,
+        body: object = None,
+        content: str = "application/json",
+    ) -> Object:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {} if body is None else {"Content-Type": content}
+        try:
+            answer = self._http.request(method, path, params=params or {}, content=data, headers=headers)
+        except httpx.HTTPError as error:
+            raise ClusterError(
+                f"{method} {path}: no answer from {self.access.server}: {error or type(error).__name__}",
+                remedy="see whether its API server still runs, and the end of its log",
+            ) from error
+        if answer.is_error:
+            raise refusal(answer.status_code, answer.content, method, path)
+        result: Object = answer.json()
+        return result
+
+
+def _selector(labels: str) -> dict[str, str]:
+    return {"labelSelector": labels} if labels else {}

@@ -1,0 +1,148 @@
+"""List and watch, with an informer's promise: nothing that lasts is missed, whatever breaks in between."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+from holdback.clusters.access import Access
+from holdback.clusters.kinds import Kind
+from holdback.clusters.refusals import refusal
+from holdback.clusters.stream import open_stream
+from holdback.errors import ClusterError
+
+__all__ = ["Store", "follow"]
+
+Object = dict[str, Any]
+Change = tuple[str, Object]
+
+_GONE = 410
+_REFUSALS = (401, 403, 404)
+_PATIENCE = 10.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+
+
+class Store:
+    """The objects as last seen; turns lists and watch events into changes."""
+
+    def __init__(self) -> None:
+        self._objects: dict[tuple[str, str], Object] = {}
+
+    def replace(self, items: list[Object]) -> Iterator[Change]:
+        """What must have happened between what was last seen and this list."""
+        listed = {_key(item): item for item in items}
+        for key in self._objects.keys() - listed.keys():
+            yield "DELETED", self._objects.pop(key)
+        for key, item in listed.items():
+            before = self._objects.get(key)
+            if before is not None and before["metadata"]["uid"] != item["metadata"]["uid"]:
+                yield "DELETED", self._objects.pop(key)
+                before = None
+            if before is None or _version(before) != _version(item):
+                self._objects[key] = item
+                yield ("ADDED" if before is None else "MODIFIED"), item
+
+    def note(self, change: str, item: Object) -> Change:
+        """A watch's own event."""
+        if change == "DELETED":
+            self._objects.pop(_key(item), None)
+        else:
+            self._objects[_key(item)] = item
+        return change, item
+
+
+def _key(item: Object) -> tuple[str, str]:
+    metadata = item["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def _version(item: Object) -> str:
+    return str(item["metadata"]["resourceVersion"])
+
+
+class _Follower:
+    def __init__(
+        self, access: Access, tls: ssl.SSLContext, kind: Kind, namespace: str, *, agent: str, stop: threading.Event
+    ) -> None:
+        self._access = access
+        self._tls = tls
+        self._kind = kind
+        self._path = kind.path(namespace)
+        self._agent = agent
+        self._stop = stop
+        self._store = Store()
+        self._version = ""
+        self._last_success: float | None = None
+        self._pause = _FIRST_PAUSE
+
+    def changes(self) -> Iterator[Change]:
+        while not self._stop.is_set():
+            try:
+                if not self._version:
+                    yield from self._list()
+                yield from self._watch()
+            except OSError:
+                self._wait()
+            except ClusterError as error:
+                if error.status == _GONE:
+                    self._version = ""
+                    continue
+                self._raise_if_lasting(error)
+                self._wait()
+
+    def _list(self) -> Iterator[Change]:
+        with self._open({}) as stream:
+            body = stream.body()
+        if body is None:
+            return
+        answer = json.loads(body)
+        self._succeeded()
+        own = {"apiVersion": self._kind.api_version, "kind": self._kind.kind}
+        yield from self._store.replace([{**own, **item} for item in answer["items"]])
+        self._version = answer["metadata"]["resourceVersion"]
+
+    def _watch(self) -> Iterator[Change]:
+        if not self._version:
+            return
+        query = {"watch": "true", "resourceVersion": self._version, "allowWatchBookmarks": "true"}
+        with self._open(query) as stream:
+            for line in stream.lines():
+                event = json.loads(line)
+                item = event["object"]
+                if event["type"] == "ERROR":
+                    raise refusal(int(item.get("code", 500)), line, "GET", self._path)
+                self._succeeded()
+                self._version = _version(item)
+                if event["type"] != "BOOKMARK":
+                    yield self._store.note(event["type"], item)
+
+    def _open(self, query: dict[str, str]) -> Any:
+        path = f"{self._path}?{urlencode(query)}" if query else self._path
+        return open_stream(self._access, self._tls, path, agent=self._agent, stop=self._stop)
+
+    def _succeeded(self) -> None:
+        self._last_success = time.monotonic()
+        self._pause = _FIRST_PAUSE
+
+    def _raise_if_lasting(self, error: ClusterError) -> None:
+        """A server that is just starting refuses what it allows a second later; one that never agreed means it."""
+        if error.status in _REFUSALS and (
+            self._last_success is None or time.monotonic() - self._last_success > _PATIENCE
+        ):
+            raise error
+
+    def _wait(self) -> None:
+        self._stop.wait(self._pause)
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+
+def follow(
+    access: Access, tls: ssl.SSLContext, kind: Kind, namespace: str, *, agent: str, stop: threading.Event
+) -> Iterator[Change]:
+    """See `Api.watch`."""
+    return _Follower(access, tls, kind, namespace, agent=agent, stop=stop).changes()
