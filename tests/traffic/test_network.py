@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from holdback.binaries import Binaries
+from holdback.clock import poll
+from holdback.clusters.access import Access
+from holdback.errors import ConfigurationError, FaultError, TrafficError
+from holdback.process import Run
+from holdback.traffic.lanes import Lane, Link
+from holdback.traffic.network import Network, network
+from tests.traffic.client import PATIENCE, Watch, async_client
+from tests.traffic.client import client as connect
+from tests.traffic.conftest import LINK, OTHER, TOKEN
+from tests.traffic.upstream import END, Upstream
+
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta1/workloads?watch=true"
+JOBS = "/apis/batch/v1/jobs?watch=true"
+DELAY = 0.2
+
+Way = Callable[[Network, list[Lane]], AbstractContextManager[None]]
+WAYS: dict[str, Way] = {
+    "delay": lambda net, lanes: net.delay(lanes, 10),
+    "hold": lambda net, lanes: net.hold(lanes),
+    "cut": lambda net, lanes: net.cut(lanes),
+}
+
+
+@pytest.fixture(params=list(WAYS.values()), ids=list(WAYS))
+def way(request: pytest.FixtureRequest) -> Way:
+    made: Way = request.param
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _no_old_watchers(cluster: Upstream) -> None:
+    cluster.publish(END)
+    cluster.watchers.clear()
+
+
+def _median(action: Callable[[], object]) -> float:
+    durations = []
+    for _ in range(3):
+        begin = time.monotonic()
+        action()
+        durations.append(time.monotonic() - begin)
+    return statistics.median(durations)
+
+
+def test_all_lanes_share_the_clients_one_connection(client: httpx.Client) -> None:
+    """Watch, read and write go over one HTTP/2 connection of the client, as they do for client-go."""
+    with client.stream("GET", WORKLOADS) as watch:
+        others = [client.get("/api/v1/pods"), client.post("/api/v1/pods")]
+        assert {response.http_version for response in [watch, *others]} == {"HTTP/2"}
+        ports = {
+            response.extensions["network_stream"].get_extra_info("client_addr")[1] for response in [watch, *others]
+        }
+        assert len(ports) == 1
+
+
+def test_a_delay_slows_its_lane_alone(net: Network, client: httpx.Client) -> None:
+    """With the writes delayed, a write takes at least that long, while a read takes less than half of it."""
+    client.post("/api/v1/pods")
+    with net.delay([LINK.writes], DELAY * 1000):
+        assert _median(lambda: client.post("/api/v1/pods")) >= DELAY
+        assert _median(lambda: client.get("/api/v1/pods")) < DELAY / 2
+    assert _median(lambda: client.post("/api/v1/pods")) < DELAY / 2
+
+
+def test_a_delay_slows_its_link_alone(net: Network, client: httpx.Client) -> None:
+    """With a whole link delayed, another link to the same cluster is as fast as before."""
+    with net.delay(LINK.lanes, DELAY * 1000), connect(net.access(OTHER, TOKEN)) as other:
+        assert _median(lambda: client.get("/api/v1/pods")) >= DELAY
+        assert _median(lambda: other.get("/api/v1/pods")) < DELAY / 2
+
+
+def test_delays_add_up_and_each_takes_only_itself_away(net: Network, client: httpx.Client) -> None:
+    """Two delays on one lane add up, and the end of the first leaves the second in force."""
+    client.get("/api/v1/pods")
+    first, second = net.delay([LINK.reads], DELAY * 1000), net.delay([LINK.reads], DELAY * 1000)
+    first.__enter__()
+    second.__enter__()
+    assert _median(lambda: client.get("/api/v1/pods")) >= 2 * DELAY
+    first.__exit__(None, None, None)
+    assert DELAY <= _median(lambda: client.get("/api/v1/pods")) < 2 * DELAY
+    second.__exit__(None, None, None)
+    assert _median(lambda: client.get("/api/v1/pods")) < DELAY
+
+
+def test_a_hold_loses_repeats_and_reorders_nothing(net: Network, client: httpx.Client, cluster: Upstream) -> None:
+    """Held events arrive only after the end, all, once and in order, while writes and another watch go on."""
+    asyncio.run(_hold_cycles(net, Watch(client, JOBS).opened(), cluster))
+
+
+async def _hold_cycles(net: Network, free: Watch, cluster: Upstream) -> None:
+    held: list[str] = []
+    expected: list[str] = []
+    async with async_client(net.access(LINK, TOKEN)) as client, asyncio.timeout(PATIENCE):
+        watch = asyncio.create_task(_read(client, WORKLOADS, held))
+        await _until(lambda: len(cluster.watchers) == 2)
+        for cycle in range(4):
+            before = len(expected)
+            with net.hold([LINK.watch("workloads")]):
+                for number in range(100 * cycle, 100 * cycle + 25):
+                    cluster.publish(number)
+                    expected.append(str(number))
+                    assert (await client.post("/api/v1/pods")).status_code == 200
+                await _until(lambda: free.lines == expected)  # so the held one would have them too
+                assert held == expected[:before]
+            await _until(lambda: len(held) >= len(expected))
+            assert held == expected
+        cluster.publish(END)
+        await watch
+    assert held == expected
+
+
+async def _read(client: httpx.AsyncClient, path: str, into: list[str]) -> None:
+    async with client.stream("GET", path) as response:
+        async for line in response.aiter_lines():
+            into.append(line)  # noqa: PERF401 - one at a time, so that others see it when it comes
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.002)
+
+
+def test_a_watch_opened_during_a_hold_opens_at_its_end(net: Network, client: httpx.Client, cluster: Upstream) -> None:
+    """A new connection of a held lane waits as its events do, and then gets them."""
+    with net.hold([LINK.watch("workloads")]):
+        watch = Watch(client, WORKLOADS)
+        assert not watch.ended(0.3)
+        assert not watch.lines
+    watch.opened()
+    cluster.publish(1)
+    assert watch.has(1)
+
+
+def test_a_cut_ends_a_silent_watch_within_a_second(net: Network, client: httpx.Client) -> None:
+    """The client of a cut lane notices at once, even where nothing was being sent."""
+    watch = Watch(client, WORKLOADS).opened()
+    with net.cut([LINK.watch("workloads")]):
+        assert watch.ended(within=1.0)
+        assert watch.error is not None
+
+
+def test_a_cut_refuses_new_requests_until_it_is_healed(net: Network, client: httpx.Client, cluster: Upstream) -> None:
+    """No request of a cut lane reaches the cluster, other lanes work, and after the end this one does again."""
+    with net.cut([LINK.writes]):
+        with pytest.raises(httpx.TransportError):
+            client.post("/api/v1/pods?during=cut")
+        assert client.get("/api/v1/pods").status_code == 200
+    assert not [path for _, path, _ in cluster.requests if "during=cut" in path]
+    assert client.post("/api/v1/pods").status_code == 200
+
+
+def test_a_held_lane_can_be_cut(net: Network, client: httpx.Client, cluster: Upstream) -> None:
+    """A cut ends a watch that is being held, and both can then end in either order."""
+    watch = Watch(client, WORKLOADS).opened()
+    hold, cut = net.hold([LINK.watch("workloads")]), net.cut([LINK.watch("workloads")])
+    hold.__enter__()
+    cluster.publish(1)
+    cut.__enter__()
+    assert watch.ended(within=1.0)
+    hold.__exit__(None, None, None)
+    cut.__exit__(None, None, None)
+    assert Watch(client, WORKLOADS).opened()
+
+
+def test_residue_names_lanes_while_a_fault_is_in_force(net: Network, way: Way) -> None:
+    """`residue` shows each lane of a fault, and nothing once it is over."""
+    with way(net, [LINK.reads, LINK.writes]):
+        assert [line.partition(": ")[0] for line in net.residue()] == [LINK.reads.name, LINK.writes.name]
+    assert net.residue() == []
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_fault_ends_whatever_ends_its_block(net: Network, way: Way, error: type[BaseException]) -> None:
+    """An error or Ctrl-C inside the block goes on as itself, and the fault is gone."""
+    with pytest.raises(error), way(net, [LINK.reads]):
+        raise error
+    assert net.residue() == []
+
+
+def test_an_unknown_lane_is_refused_before_anything_happens(net: Network, way: Way) -> None:
+    """A lane of another world makes no fault at all, and the message names the lanes there are."""
+    stranger = Link("kueue", "mars").reads
+    with pytest.raises(FaultError, match="mars/reads") as caught, way(net, [LINK.reads, stranger]):
+        pytest.fail("the fault must not start")
+    assert LINK.reads.name in caught.value.remedy
+
+
+@pytest.mark.parametrize("milliseconds", [-1, 0.5])
+def test_a_delay_that_toxiproxy_cannot_do_is_refused(net: Network, milliseconds: float) -> None:
+    """Fractions of a millisecond and negative delays are an error of configuration, never rounded."""
+    with pytest.raises(ConfigurationError), net.delay([LINK.reads], milliseconds):
+        pytest.fail("the fault must not start")
+
+
+def test_an_overdue_fault_is_ended_and_reported(net: Network, client: httpx.Client) -> None:
+    """A fault that outlives its lease is ended by itself, and its block's end says so."""
+    with pytest.raises(FaultError, match=r"lease of 0\.1 s"), net.hold([LINK.reads], lease=0.1):
+        assert client.get("/api/v1/pods").status_code == 200
+        assert poll(lambda: not net.residue(), within=5) is not None
+
+
+def test_a_network_in_order_passes_its_check(net: Network) -> None:
+    """`check` finds nothing wrong with a network that works, faults or not."""
+    net.check()
+    with net.cut(LINK.lanes):
+        net.check()
+
+
+@pytest.fixture
+def another(run: Run, binaries: Binaries, cluster: Upstream) -> AbstractContextManager[Network]:
+    return network(run, binaries, {LINK: cluster.access})
+
+
+def test_two_networks_of_one_process_do_not_mix(net: Network, another: AbstractContextManager[Network]) -> None:
+    """A fault on a link leaves the link of the same name in another network alone."""
+    with another as second, connect(second.access(LINK, TOKEN)) as client, net.cut(LINK.lanes):
+        assert client.get("/api/v1/pods").status_code == 200
+        assert (second.residue(), len(net.residue())) == ([], len(LINK.lanes))
+        assert second.access_log != net.access_log
+
+
+@pytest.mark.parametrize("victim", ["toxiproxy", "router"])
+def test_a_killed_part_is_named(another: AbstractContextManager[Network], victim: str) -> None:
+    """When Toxiproxy or the router was killed from outside, `check` raises TrafficError with its name."""
+    with another as net:
+        _processes(net)[victim].kill()
+        with pytest.raises(TrafficError, match=f"{victim}.*SIGKILL"):
+            net.check()
+
+
+def test_a_fault_cannot_end_in_peace_when_toxiproxy_is_gone(another: AbstractContextManager[Network]) -> None:
+    """The end of a fault whose Toxiproxy was killed raises TrafficError and says that it is dead."""
+    message = r"Toxiproxy did not answer.*has ended"
+    with another as net, pytest.raises(TrafficError, match=message), net.delay(LINK.lanes, 10):
+        _processes(net)["toxiproxy"].kill()
+
+
+def _processes(net: Network) -> dict[str, Any]:
+    return {"toxiproxy": net._toxiproxy.process, "router": net._caddy}
+
+
+def test_nothing_is_written_to_the_users_home(
+    another: AbstractContextManager[Network], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither Caddy nor Toxiproxy touches the home directory."""
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    with another:
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("server", ["http://127.0.0.1:80", "https://127.0.0.1:1/k8s/clusters/a", "nonsense"])
+def test_an_address_that_cannot_be_routed_to_is_refused(
+    run: Run, binaries: Binaries, cluster: Upstream, server: str
+) -> None:
+    """A cluster's address that is not just https, host and port is an error that names the link."""
+    access = Access(server=server, ca=cluster.access.ca, token="")
+    with pytest.raises(ConfigurationError, match="kueue>worker1"), network(run, binaries, {LINK: access}):
+        pytest.fail("the network must not start")
