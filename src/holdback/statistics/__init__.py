@@ -1,11 +1,10 @@
 """What the trials prove: pure functions from counts to intervals, p-values, verdicts and words."""
 
-from holdback.statistics.summary import ARMS, ExperimentSummary, RowLike, Summary, look_at, summarise
+from holdback.statistics.summary import ExperimentSummary, RowLike, Summary, look_at, summarise
 from holdback.statistics.verdict import ALPHA, Arm, Verdict, judge
 
 __all__ = [
     "ALPHA",
-    "ARMS",
     "Arm",
     "ExperimentSummary",
     "RowLike",

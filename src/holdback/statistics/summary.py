@@ -14,11 +14,11 @@ from holdback.statistics.interval import CONFIDENCE
 from holdback.statistics.sequential import Look, look
 from holdback.statistics.verdict import ALPHA, Arm, Verdict, judge
 from holdback.statistics.words import advise, explain
+from holdback.trials.arms import ARMS
 from holdback.trials.outcome import Outcome
 
-__all__ = ["ARMS", "ExperimentSummary", "RowLike", "Summary", "look_at", "summarise"]
+__all__ = ["ExperimentSummary", "RowLike", "Summary", "look_at", "summarise"]
 
-ARMS = ("control", "treatment")
 _OUTCOMES = ("violated", "held", "unknown", "invalid")
 _COUNTED_AS = {
     Outcome.VIOLATED: "violated",

@@ -1,0 +1,123 @@
+"""`holdback judge`: outcomes and verdict computed again from stored histories, perhaps with changed oracles."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from holdback.errors import ConfigurationError, EvidenceError
+from holdback.history.store import Damage, Store
+from holdback.oracles.judgement import Oracle, judge
+from holdback.report.terminal import print_summary
+from holdback.statistics import Summary, summarise
+from holdback.trials.arms import MARK
+from holdback.trials.outcome import Row, conclude, read_rows
+
+__all__ = ["Rejudged", "judge_again", "load_oracles", "print_judgement"]
+
+_MODULE = "holdback_judged"
+OraclesOf = Callable[[str], Sequence[Oracle]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudged:
+    """Every trial of a report: as it was judged when it was made, and as it is judged now."""
+
+    before: tuple[Row, ...]
+    now: tuple[Row, ...]
+    damages: tuple[Damage, ...]
+    kept: tuple[str, ...]
+    """Why a trial kept its earlier judgement, one sentence each."""
+
+    @property
+    def changed(self) -> tuple[tuple[Row, Row], ...]:
+        """The trials whose outcome is another one now."""
+        pairs = zip(self.before, self.now, strict=True)
+        return tuple((before, now) for before, now in pairs if before.outcome is not now.outcome)
+
+
+def judge_again(store: Store, oracles_of: OraclesOf) -> Rejudged:
+    """Judge every stored history again; nothing is written.
+
+    A trial whose history is missing (its world never stood) or damaged (a lost event could turn the judgement)
+    keeps the outcome of its row.
+    """
+    rows, damages = read_rows(store)
+    oracles = {name: oracles_of(name) for name in dict.fromkeys(row.experiment for row in rows)}
+    now: list[Row] = []
+    found: list[Damage] = list(damages)
+    kept: list[str] = []
+    for row in rows:
+        if not store.history_path(row.id).exists():
+            kept.append(f"{row.id} has no history")
+            now.append(row)
+            continue
+        history, torn = store.history(row.id)
+        if torn:
+            found += torn
+            kept.append(f"the history of {row.id} is damaged")
+            now.append(row)
+            continue
+        findings = judge(history, oracles[row.experiment])
+        outcome, reason = conclude(history, findings)
+        now.append(replace(row, outcome=outcome, reason=reason, findings=findings))
+    return Rejudged(rows, tuple(now), tuple(found), tuple(kept))
+
+
+def load_oracles(experiment: str, root: Path) -> Sequence[Oracle]:
+    """The oracles that a test function names today; `experiment` is its node id, its file lies below `root`.
+
+    Raises:
+        ConfigurationError: the file, the function or its mark is not there, or the file cannot be imported.
+    """
+    file, _, name = experiment.partition("::")
+    path = root / file
+    remedy = "run it from the project's root, with the experiment's file as it was or changed"
+    if not path.is_file():
+        raise ConfigurationError(f"{path}, which has the oracles of {experiment}, is not there", remedy=remedy)
+    target: object = _import(path, root)
+    for part in name.split("::"):
+        target = getattr(target, part, None)
+    for mark in getattr(target, "pytestmark", ()):
+        if mark.name == MARK:
+            oracles: Sequence[Oracle] = mark.kwargs["oracles"]
+            return oracles
+    raise ConfigurationError(f"{path} has no experiment {name}", remedy=remedy)
+
+
+def print_judgement(rejudged: Rejudged, console: Console) -> Summary:
+    """Print what changed and the verdict as it is now; returns its summary."""
+    for damage in rejudged.damages:
+        console.print(Text(f"A damaged line was skipped: {damage}", style="yellow"))
+    for reason in rejudged.kept:
+        console.print(Text(f"Not judged again: {reason}.", style="yellow"))
+    for before, now in rejudged.changed:
+        console.print(Text(f"{now.id}: {before.outcome.value} -> {now.outcome.value} ({now.reason})"))
+    if not rejudged.before:
+        raise EvidenceError("the report holds no judged trial", remedy="name the report of a run")
+    console.print(Text(f"{len(rejudged.now)} trials judged again, {len(rejudged.changed)} with another outcome."))
+    console.print()
+    summary = summarise(rejudged.now)
+    print_summary(summary, console)
+    return summary
+
+
+def _import(path: Path, root: Path) -> object:
+    spec = importlib.util.spec_from_file_location(f"{_MODULE}.{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(root))  # as pytest's `pythonpath`: experiments import from their own project
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ConfigurationError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(root))
+    return module

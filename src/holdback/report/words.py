@@ -1,0 +1,62 @@
+"""Sentences and facts about a whole run that more than one kind of report shows."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from holdback.statistics import Summary, Verdict
+
+__all__ = ["headline", "moment", "repeat_command", "run_facts"]
+
+_SEED_OPTION = "--holdback-seed"
+
+
+def headline(summary: Summary) -> str:
+    """The verdict of the whole run in a few words."""
+    verdicts = [experiment.verdict for experiment in summary.experiments]
+    if not verdicts:
+        return "no verdict, for no trial was completed"
+    if len(verdicts) == 1:
+        return verdicts[0].value
+    if len(set(verdicts)) == 1:
+        return f"all {len(verdicts)} experiments are {verdicts[0].value}"
+    return f"{verdicts.count(Verdict.FIXED)} of {len(verdicts)} experiments are FIXED"
+
+
+def moment(seconds: float) -> str:
+    """Wall time for a reader on another continent."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def repeat_command(run: Mapping[str, Any]) -> str:
+    """What to type to make the same trials again; empty when run.json does not tell."""
+    command = run.get("command")
+    if not isinstance(command, Sequence) or isinstance(command, str):
+        return ""
+    words = [str(word) for word in command]
+    seeded = any(word.startswith(_SEED_OPTION) for word in words)
+    return shlex.join(words if seeded or "seed" not in run else [*words, f"{_SEED_OPTION}={run['seed']}"])
+
+
+def run_facts(run: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What run.json tells, one line a fact, names of inner facts joined by a space; the command is complete."""
+    facts = {key: value for key, value in run.items() if key not in {"schema", "command", "merged"}}
+    if isinstance(started := facts.get("started"), int | float):
+        facts["started"] = moment(started)
+    flat = [(name, value) for name, value in _flat(facts) if value]
+    command = repeat_command(run)
+    return [*flat, ("repeat with", command)] if command else flat
+
+
+def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in facts.items():
+        name = f"{prefix} {key}".strip().replace("_", " ")
+        if isinstance(value, Mapping):
+            yield from _flat(value, name)
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            yield name, ", ".join(map(str, value))
+        else:
+            yield name, "" if value is None else str(value)

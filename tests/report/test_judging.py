@@ -1,0 +1,96 @@
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from holdback.errors import ConfigurationError, EvidenceError
+from holdback.history.history import History
+from holdback.history.store import Store
+from holdback.oracles import Finding, Judgement, Oracle
+from holdback.report.judging import judge_again, load_oracles, print_judgement
+from holdback.statistics import Verdict
+from holdback.trials.outcome import Outcome
+from tests.report.reports import ROW, stored, treatment
+from tests.report.stories import stuck
+
+
+def saying(judgement: Judgement) -> Oracle:
+    def oracle(history: History) -> Finding:
+        return Finding("changed", judgement, f"saw {len(history.events)} events")
+
+    return oracle
+
+
+def test_a_changed_oracle_changes_outcomes_and_verdict(tmp_path: Path) -> None:
+    """Every stored history is judged by today's oracles; the changes are told and the verdict is today's."""
+    rows = [replace(ROW, id=f"control-{n}", block=n) for n in range(5)]
+    rows += [treatment(row, Outcome.HOLDS) for row in rows]
+    store = stored(tmp_path, stuck(), *rows)
+    before = (tmp_path / "trials.jsonl").read_bytes()
+    rejudged = judge_again(store, lambda _: [saying(Judgement.VIOLATED)])
+    assert {row.id for _, row in rejudged.changed} == {f"treatment-{n}" for n in range(5)}
+    file = io.StringIO()
+    summary = print_judgement(rejudged, Console(file=file, width=80, color_system=None))
+    assert summary.experiments[0].verdict is Verdict.NOT_FIXED
+    assert "treatment-0: holds -> violated (changed: saw" in file.getvalue()
+    assert (tmp_path / "trials.jsonl").read_bytes() == before
+
+
+def test_what_cannot_be_judged_again_keeps_its_outcome(tmp_path: Path) -> None:
+    """A trial without history, or with a damaged one, is told and stays as it was."""
+    other = treatment(ROW, Outcome.HOLDS)
+    store = stored(tmp_path, stuck(), ROW, other)
+    store.history_path(ROW.id).unlink()
+    with store.history_path(other.id).open("a") as file:
+        file.write("{torn\n")
+    rejudged = judge_again(store, lambda _: [saying(Judgement.UNKNOWN)])
+    assert rejudged.now == rejudged.before == (ROW, other)
+    assert rejudged.kept == (f"{ROW.id} has no history", f"the history of {other.id} is damaged")
+    assert [damage.line for damage in rejudged.damages] == [len(stuck().events) + 2]
+
+
+def test_an_empty_report_is_an_error(tmp_path: Path) -> None:
+    """A folder without trials gives no verdict, not even a good one."""
+    with pytest.raises(EvidenceError, match="no judged trial"):
+        print_judgement(judge_again(Store(tmp_path), lambda _: ()), Console(file=io.StringIO()))
+
+
+EXPERIMENT = """
+import holdback
+from helper import oracle
+
+
+@holdback.experiment(oracles=[oracle])
+def test_x(trial): ...
+
+
+def test_plain(): ...
+"""
+HELPER = "def oracle(history): ..."
+
+
+def test_oracles_come_from_the_experiments_file(tmp_path: Path) -> None:
+    """The file is imported as it is today, with its project's own modules within reach."""
+    (tmp_path / "test_x.py").write_text(EXPERIMENT)
+    (tmp_path / "helper.py").write_text(HELPER)
+    assert [oracle.__name__ for oracle in load_oracles("test_x.py::test_x", tmp_path)] == ["oracle"]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "message"),
+    [
+        ("test_y.py::test_x", "is not there"),
+        ("test_x.py::test_gone", "has no experiment test_gone"),
+        ("test_x.py::test_plain", "has no experiment test_plain"),
+        ("test_broken.py::test_x", "cannot be imported: SyntaxError"),
+    ],
+)
+def test_oracles_that_cannot_be_had(tmp_path: Path, experiment: str, message: str) -> None:
+    """A missing file, function or mark, or a file that does not import, is told as that."""
+    (tmp_path / "test_x.py").write_text(EXPERIMENT)
+    (tmp_path / "helper.py").write_text(HELPER)
+    (tmp_path / "test_broken.py").write_text("def")
+    with pytest.raises(ConfigurationError, match=message):
+        load_oracles(experiment, tmp_path)
