@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -17,7 +17,6 @@ from holdback.binaries.pins import pin, pins
 from holdback.cli.arms import add_options, variants
 from holdback.cli.build import NEEDED
 from holdback.controllers.kueue.source import find_kueue
-from holdback.controllers.kueue.variant import Ready
 from holdback.errors import HoldbackError
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def _binary(binaries: Binaries, name: str, *, can_build: bool) -> _Line:
 
 def _absent(what: str, version: str, *, needed: bool, can_build: bool) -> _Line:
     if not needed:
-        return _Line(what, "on demand", version, "built where an experiment asks for it")
+        return _Line(what, "on demand", version, "built when asked for")
     if can_build:
         return _Line(what, "to build", version, "`holdback build` makes it")
     return _Line(what, "missing", version, "install Go (first line), then `holdback build`")
@@ -125,8 +124,9 @@ def _kueue(binaries: Binaries, arm: Variant, *, can_build: bool) -> _Line:
     except HoldbackError:
         build = None  # without Go no build can be looked for; the line of Go says why
     if build is None:
-        return _absent(what, arm.describe(), needed=True, can_build=can_build)
-    return _Line(what, "ok", arm.describe(), str(build.binary) if isinstance(arm.source, Ready) else "cache")
+        line = _absent(what, "", needed=True, can_build=can_build)
+        return replace(line, detail=f"{arm.describe()}: {line.detail}")
+    return _Line(what, "ok", "", arm.describe())
 
 
 def _cache(binaries: Binaries) -> _Line:
@@ -145,7 +145,7 @@ def _table(lines: list[_Line]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("what", no_wrap=True)
     table.add_column("state", no_wrap=True)
-    table.add_column("version", overflow="fold")
+    table.add_column("version", no_wrap=True)
     table.add_column("where, or what to do", overflow="fold")
     for line in lines:
         table.add_row(line.what, Text(line.state, _STYLES[line.state]), line.version, Text(line.detail))
