@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from holdback.cli import main
 from holdback.errors import ConfigurationError, EvidenceError
 from holdback.history.history import History
 from holdback.history.store import Store
@@ -59,7 +60,7 @@ def test_an_empty_report_is_an_error(tmp_path: Path) -> None:
 
 EXPERIMENT = """
 import holdback
-from helper import oracle
+from {helper} import oracle
 
 
 @holdback.experiment(oracles=[oracle])
@@ -68,13 +69,18 @@ def test_x(trial): ...
 
 def test_plain(): ...
 """
-HELPER = "def oracle(history): ..."
+
+
+def write_experiment(root: Path, helper: str = "def oracle(history): ...") -> None:
+    """An experiment whose oracle is in a module beside it, of a name that no earlier test has imported."""
+    name = f"helper_{root.name}"
+    (root / "test_x.py").write_text(EXPERIMENT.replace("{helper}", name))
+    (root / f"{name}.py").write_text(helper)
 
 
 def test_oracles_come_from_the_experiments_file(tmp_path: Path) -> None:
     """The file is imported as it is today, with its project's own modules within reach."""
-    (tmp_path / "test_x.py").write_text(EXPERIMENT)
-    (tmp_path / "helper.py").write_text(HELPER)
+    write_experiment(tmp_path)
     assert [oracle.__name__ for oracle in load_oracles("test_x.py::test_x", tmp_path)] == ["oracle"]
 
 
@@ -89,8 +95,30 @@ def test_oracles_come_from_the_experiments_file(tmp_path: Path) -> None:
 )
 def test_oracles_that_cannot_be_had(tmp_path: Path, experiment: str, message: str) -> None:
     """A missing file, function or mark, or a file that does not import, is told as that."""
-    (tmp_path / "test_x.py").write_text(EXPERIMENT)
-    (tmp_path / "helper.py").write_text(HELPER)
+    write_experiment(tmp_path)
     (tmp_path / "test_broken.py").write_text("def")
     with pytest.raises(ConfigurationError, match=message):
         load_oracles(experiment, tmp_path)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`holdback judge` prints today's verdict, and only FIXED is a success."""
+    write_experiment(
+        tmp_path,
+        "from holdback.oracles import Finding, Judgement\n"
+        "def oracle(history):\n"
+        "    stuck = history.scope['clients'] == ['kueue-manager-control']\n"
+        "    return Finding('oracle', Judgement.VIOLATED if stuck else Judgement.HOLDS, 'by name')\n",
+    )
+    rows = [replace(ROW, id=f"control-{n}", block=n) for n in range(5)]
+    report = tmp_path / "report"
+    stored(report, stuck(), *rows)
+    assert main(["judge", str(report), "--root", str(tmp_path)]) == 1
+    assert "INCONCLUSIVE" in capsys.readouterr().out
+    healthy = replace(stuck(), scope={"clients": ["other"]})
+    store = Store(report)
+    for row in rows:
+        store.record(row.id.replace("control", "treatment"), healthy)
+        store.judged(treatment(row, Outcome.VIOLATED).to_json())
+    assert main(["judge", str(report), "--root", str(tmp_path)]) == 0
+    assert "FIXED" in capsys.readouterr().out

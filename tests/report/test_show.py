@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from holdback.cli import main
 from holdback.errors import EvidenceError
 from holdback.history.store import Store
 from holdback.report.show import find_trial, print_trial
@@ -85,3 +86,12 @@ def test_a_damaged_line_is_reported_with_its_number(tmp_path: Path) -> None:
     text = "".join(shown(store, ROW.id).split())
     assert "jsonl:4:" in text
     assert "9timesover" in text
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`holdback show` prints the trial, and fails with the near ones for an unknown id."""
+    stored(tmp_path, stuck())
+    assert main(["show", "readmission", "--report", str(tmp_path)]) == 0
+    assert "VIOLATED" in capsys.readouterr().out
+    assert main(["show", "nothing", "--report", str(tmp_path)]) == 1
+    assert ROW.id in capsys.readouterr().err

@@ -1,0 +1,42 @@
+"""`holdback judge`: outcomes and verdict, computed again from disk."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdback.cli.report import DEFAULT_REPORT
+
+if TYPE_CHECKING:
+    from holdback.cli.types import Subcommands
+
+__all__ = ["add"]
+
+
+def add(subcommands: Subcommands) -> None:
+    """Add the subcommand's parser."""
+    parser = subcommands.add_parser(
+        "judge",
+        help="compute outcomes and verdict again from stored histories",
+        description="Judges every stored history by the oracles that the experiment's file names today, says which "
+        "outcomes change, and prints the verdict. Writes nothing. Exit code 0: every experiment is FIXED.",
+    )
+    parser.add_argument(
+        "report", type=Path, nargs="?", default=DEFAULT_REPORT, metavar="DIR", help="the report (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--root", type=Path, default=Path(), metavar="DIR", help="where the experiments' files are (default: here)"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from rich.console import Console  # noqa: PLC0415  not for `holdback --help`
+
+    from holdback.history.store import Store  # noqa: PLC0415  likewise
+    from holdback.report.judging import judge_again, load_oracles, print_judgement  # noqa: PLC0415  likewise
+
+    rejudged = judge_again(Store(arguments.report), partial(load_oracles, root=arguments.root.resolve()))
+    return 0 if print_judgement(rejudged, Console(highlight=False)).fixed else 1
