@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Commands", "Finished", "Stopped"]
 
 
-class Stopped(Exception):  # noqa: N818 - no error: the main thread has one, or a Ctrl-C, and shows that
+class Stopped(Exception):  # no error: the main thread has one, or a Ctrl-C, and shows that
     """The build was given up while this command ran or was about to."""
 
 
