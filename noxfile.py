@@ -9,6 +9,7 @@ from pathlib import Path
 import nox
 
 nox.needs_version = ">=2024.10"
+nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.stop_on_first_error = True
 nox.options.sessions = ["lint", "types", "tests", "package"]

@@ -68,6 +68,11 @@ def test_x(trial): ...
 
 
 def test_plain(): ...
+
+
+class TestX:
+    @holdback.experiment(oracles=[oracle])
+    def test_y(self, trial): ...
 """
 
 
@@ -81,7 +86,8 @@ def write_experiment(root: Path, helper: str = "def oracle(history): ...") -> No
 def test_oracles_come_from_the_experiments_file(tmp_path: Path) -> None:
     """The file is imported as it is today, with its project's own modules within reach."""
     write_experiment(tmp_path)
-    assert [oracle.__name__ for oracle in load_oracles("test_x.py::test_x", tmp_path)] == ["oracle"]
+    for experiment in ("test_x.py::test_x", "test_x.py::test_x[100]", "test_x.py::TestX::test_y"):
+        assert [oracle.__name__ for oracle in load_oracles(experiment, tmp_path)] == ["oracle"]
 
 
 @pytest.mark.parametrize(

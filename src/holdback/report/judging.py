@@ -76,7 +76,7 @@ def load_oracles(experiment: str, root: Path) -> Sequence[Oracle]:
     Raises:
         ConfigurationError: the file, the function or its mark is not there, or the file cannot be imported.
     """
-    file, _, name = experiment.partition("::")
+    file, _, name = experiment.partition("[")[0].partition("::")  # parameters make experiments, not functions
     path = root / file
     remedy = "run it from the project's root, with the experiment's file as it was or changed"
     if not path.is_file():
