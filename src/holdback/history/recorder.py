@@ -12,13 +12,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast, get_args
 
 from holdback.clock import Clock, SystemClock
-from holdback.clusters.kinds import Kind
 from holdback.errors import EvidenceError
 from holdback.history.events import Event, Note, ObjectChange, Request, Step
 from holdback.history.requests import AccessLog
+
+if TYPE_CHECKING:
+    from holdback.clusters.kinds import Kind
 
 __all__ = ["Recorder", "Watchable"]
 

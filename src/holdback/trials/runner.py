@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 from holdback.clock import Clock, SystemClock
@@ -89,7 +89,7 @@ def _attempt(trial: Trial, scenario: Callable[[], object]) -> Exception | None:
     The world is looked at even after a failure: that a process died explains more than what came of it.
     """
     failure: Exception | None = None
-    for source, work in (("scenario", scenario), ("world", lambda: _look_at_world(trial))):
+    for source, work in _stages(trial, scenario):
         try:
             work()
         except Undecidable as error:
@@ -99,6 +99,13 @@ def _attempt(trial: Trial, scenario: Callable[[], object]) -> Exception | None:
             failure = failure or error
             trial.note(source, _text(error), fatal=True)
     return failure
+
+
+def _stages(trial: Trial, scenario: Callable[[], object]) -> Iterator[tuple[str, Callable[[], object]]]:
+    yield "scenario", scenario
+    for work in trial.deferred:  # asked for only now: the scenario may have deferred more
+        yield "clean-up", work
+    yield "world", lambda: _look_at_world(trial)
 
 
 def _look_at_world(trial: Trial) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -64,7 +64,7 @@ class World(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is known of a trial before it is made; `index` and `block` count from 0, the arms of a block share a seed."""
+    """What is known of a trial beforehand; `index` and `block` count from 0, both arms of a block share a seed."""
 
     id: str
     experiment: str
@@ -93,6 +93,7 @@ class Trial:
         self._scope: dict[str, Any] = {}
         self._mark: int | None = None
         self._in_force: list[Fault] = []
+        self._deferred: list[Callable[[], object]] = []
 
     @property
     def id(self) -> str:
@@ -157,6 +158,18 @@ class Trial:
     def note(self, source: str, text: str, *, fatal: bool = False) -> None:
         """Record what makes the trial suspect; `fatal` makes it INVALID."""
         self.world.recorder.record(Note(self._clock.now(), source, text, fatal=fatal))
+
+    def defer(self, work: Callable[[], object]) -> None:
+        """Do this after the scenario, whatever became of it, and still within the trial's history. For fixtures.
+
+        What cleans up belongs here, so that oracles can judge what was left behind. The last deferred goes first.
+        """
+        self._deferred.append(work)
+
+    @property
+    def deferred(self) -> tuple[Callable[[], object], ...]:
+        """What is to be done after the scenario, in that order."""
+        return tuple(reversed(self._deferred))
 
     @contextmanager
     def inject(self, *faults: Fault) -> Iterator[None]:

@@ -1,0 +1,378 @@
+"""The plugin, with experiments whose scenarios write their history by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Imported before any inner session: pytester forgets what an inner session imported, and numpy refuses to come twice.
+import holdback.plugin
+import holdback.report.terminal
+import holdback.statistics  # noqa: F401
+
+pytest_plugins = ["pytester"]
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+CONFTEST = """
+import contextlib
+import pytest
+from holdback.history.recorder import Recorder
+
+class Network:
+    links = ()
+    def delay(self, lanes, milliseconds, jitter=0): return contextlib.nullcontext()
+    hold = cut = delay
+    def residue(self): return []
+
+class World:
+    def __init__(self, recorder):
+        self.recorder, self.network = recorder, Network()
+    def check(self): pass
+
+@pytest.fixture
+def world(trial):
+    with Recorder() as recorder:
+        world = World(recorder)
+        trial.bind(world, variant=f"build of {trial.arm}")
+        yield world
+"""
+
+ORACLE = """
+import holdback
+from holdback import Finding, Judgement
+
+def said(history):
+    steps = history.steps("says")
+    if not steps:
+        return Finding("said", Judgement.UNKNOWN, "nothing was said")
+    index, step = steps[-1]
+    return Finding("said", Judgement(step.detail["word"]), "it said so", (index,))
+"""
+
+FIXED = (
+    ORACLE
+    + """
+@holdback.experiment(oracles=[said])
+def test_it(world, trial):
+    trial.step("says", word="violated" if trial.arm == "control" else "holds")
+"""
+)
+
+
+@pytest.fixture
+def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A directory with a world, and a pytest that has our plugin and those it works with, and no other one."""
+    pytester.makeconftest(CONFTEST)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "holdback.plugin,pytest_repeat,xdist.plugin")
+    monkeypatch.setenv("PYTHONPATH", str(SOURCE))
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+    return pytester
+
+
+def report_of(inner: pytest.Pytester) -> Path:
+    return inner.path / "holdback-report"
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def rows_of(inner: pytest.Pytester) -> list[dict[str, Any]]:
+    return lines_of(report_of(inner) / "trials.jsonl")
+
+
+def summary_of(inner: pytest.Pytester) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((report_of(inner) / "summary.json").read_text())
+    return found
+
+
+def test_a_fix_that_is_proven_ends_with_fixed_and_exit_code_0(inner: pytest.Pytester) -> None:
+    """Control trials that show the bug pass, are shown as VIOLATED, and the session succeeds with FIXED."""
+    inner.makepyfile(FIXED)
+    result = inner.runpytest("-v", "--count=8", "--holdback-seed=5")
+    assert result.ret == 0
+    result.assert_outcomes(passed=16)
+    result.stdout.fnmatch_lines(["holdback: seed 5, control (default)*", "*test_it?control-3-8? VIOLATED*", "*FIXED*"])
+    (experiment,) = summary_of(inner)["experiments"]
+    assert experiment["name"].endswith("::test_it")
+    assert experiment["verdict"] == "FIXED"
+    assert experiment["p_value"] < 0.01
+    counts = {
+        arm: {key: found[key] for key in ("violated", "held", "unknown", "invalid")}
+        for arm, found in experiment["arms"].items()
+    }
+    assert counts == {
+        "control": {"violated": 8, "held": 0, "unknown": 0, "invalid": 0},
+        "treatment": {"violated": 0, "held": 8, "unknown": 0, "invalid": 0},
+    }
+
+
+def test_every_trial_is_planned_recorded_and_judged(inner: pytest.Pytester) -> None:
+    """After a run each trial has a plan, a history and a row under one id, and run.json tells what ran."""
+    inner.makepyfile(FIXED)
+    inner.runpytest("--count=2", "--control=v1", "--holdback-seed=7")
+    ids = {row["id"] for row in rows_of(inner)}
+    assert ids == {f"it-{arm}-{number:03d}" for arm in ("control", "treatment") for number in (1, 2)}
+    assert {line["id"] for line in lines_of(report_of(inner) / "planned.jsonl")} == ids
+    assert {path.stem for path in (report_of(inner) / "histories").iterdir()} == ids
+    run = json.loads((report_of(inner) / "run.json").read_text())
+    assert (run["seed"], run["control"], run["count"]) == (7, "v1", 2)
+    assert {row["variant"] for row in rows_of(inner)} == {"build of control", "build of treatment"}
+
+
+def test_a_violated_treatment_fails_with_a_short_reason(inner: pytest.Pytester) -> None:
+    """A treatment trial that shows the bug fails with the oracle's words and the way to its history, no traceback."""
+    inner.makepyfile(
+        ORACLE + "@holdback.experiment(oracles=[said])\ndef test_it(world, trial): trial.step('says', word='violated')"
+    )
+    result = inner.runpytest("--count=3")
+    assert result.ret == 1
+    result.assert_outcomes(passed=3, failed=3)
+    result.stdout.fnmatch_lines(
+        ["said: it said so", "*histor*it-treatment-001.jsonl", "*holdback show it-treatment-001", "*NOT FIXED*"]
+    )
+    result.stdout.no_fnmatch_line("*def test_it*")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "outcome"),
+    [
+        ("pass", "UNKNOWN"),
+        ("raise holdback.Undecidable('too odd')", "UNKNOWN"),
+        ("assert trial.arm == 'neither'", "INVALID"),
+        ("raise holdback.HoldbackError('the worker is away')", "INVALID"),
+        ("trial.note('fault', 'it never fired', fatal=True); trial.step('says', word='holds')", "INVALID"),
+    ],
+)
+def test_a_trial_without_a_result_never_passes(inner: pytest.Pytester, scenario: str, outcome: str) -> None:
+    """UNKNOWN and INVALID trials are skipped, counted under their own name, and leave the session failed."""
+    inner.makepyfile(ORACLE + f"@holdback.experiment(oracles=[said])\ndef test_it(world, trial): {scenario}")
+    result = inner.runpytest("-v")
+    result.assert_outcomes(skipped=2)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([f"*{outcome}*", "*INCONCLUSIVE*", f"1 control {outcome}: *"])
+    (experiment,) = summary_of(inner)["experiments"]
+    assert experiment["arms"]["control"][outcome.lower()] == 1
+
+
+def test_a_bug_in_the_scenario_is_shown_as_one(inner: pytest.Pytester) -> None:
+    """An exception that is nobody's outcome fails the item with its traceback, and the trial is kept as INVALID."""
+    inner.makepyfile(ORACLE + "@holdback.experiment(oracles=[said])\ndef test_it(world, trial): trial.no_such_thing()")
+    result = inner.runpytest()
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*AttributeError*no_such_thing*"])
+    assert {row["outcome"] for row in rows_of(inner)} == {"invalid"}
+
+
+def test_a_crashed_oracle_is_unknown(inner: pytest.Pytester) -> None:
+    """An oracle that raises decides nothing, and its words are shown."""
+    inner.makepyfile(
+        "import holdback\ndef bad(history): 1 / 0\n@holdback.experiment(oracles=[bad])\ndef test_it(world, trial): pass"
+    )
+    result = inner.runpytest()
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(["*control UNKNOWN: bad: ZeroDivisionError*"])
+
+
+def test_arms_are_interleaved_by_the_seed(inner: pytest.Pytester) -> None:
+    """Blocks of one control and one treatment trial follow each other, in an order that the seed alone decides."""
+    inner.makepyfile(FIXED)
+
+    def order(seed: int) -> list[str]:
+        inner.runpytest("--count=12", f"--holdback-seed={seed}")
+        return [row["id"] for row in rows_of(inner)]
+
+    first, again, other = order(1), order(1), order(2)
+    assert first == again
+    assert first != other
+    assert [name[-3:] for name in first] == [f"{1 + number // 2:03d}" for number in range(24)]
+    assert {first[number].split("-")[1] for number in range(0, 24, 2)} == {"control", "treatment"}
+
+
+def test_the_two_trials_of_a_block_draw_the_same_numbers(inner: pytest.Pytester) -> None:
+    """Randomness differs between blocks and not between arms."""
+    inner.makepyfile(FIXED + "    trial.step('drew', number=trial.random.random())\n")
+    inner.runpytest("--count=3", "--holdback-seed=1")
+    seeds = {(row["arm"], row["index"]): row["seed"] for row in rows_of(inner)}
+    assert len(set(seeds.values())) == 3
+    assert all(seeds["control", index] == seeds["treatment", index] for index in range(3))
+
+
+def test_parameters_make_experiments_of_their_own(inner: pytest.Pytester) -> None:
+    """A parametrised experiment gets one verdict for each of its parameters, and other tests keep their place."""
+    inner.makepyfile(
+        ORACLE
+        + """
+import pytest
+def test_before(): pass
+@holdback.experiment(oracles=[said])
+@pytest.mark.parametrize("dose", [0, 100])
+def test_it(world, trial, dose):
+    trial.step("says", word="holds")
+def test_after(): pass
+"""
+    )
+    result = inner.runpytest("-v", "--count=2")
+    names = [experiment["name"].rpartition("::")[2] for experiment in summary_of(inner)["experiments"]]
+    assert names == ["test_it[0]", "test_it[100]"]
+    lines = [line.split("::")[1].split()[0] for line in result.outlines if ".py::" in line and "%" in line]
+    assert lines[:2] == ["test_before[1-2]", "test_before[2-2]"]
+    assert lines[-2:] == ["test_after[1-2]", "test_after[2-2]"]
+    assert sorted(lines[2:6]) == sorted(f"test_it[{arm}-0-{n}-2]" for arm in ("control", "treatment") for n in (1, 2))
+
+
+def test_a_session_without_experiments_is_left_alone(inner: pytest.Pytester) -> None:
+    """Ordinary tests leave no report, and nothing of ours is printed at the end."""
+    inner.makepyfile("def test_ordinary(): pass")
+    result = inner.runpytest()
+    assert result.ret == 0
+    assert not report_of(inner).exists()
+    result.stdout.no_fnmatch_line("*Evidence*")
+
+
+def test_collecting_only_leaves_no_report(inner: pytest.Pytester) -> None:
+    """`--collect-only` with `--count` shows every trial with its arm and touches nothing."""
+    inner.makepyfile(FIXED)
+    result = inner.runpytest("--collect-only", "-q", "--count=2")
+    assert result.ret == 0
+    assert sorted(line.partition("::")[2] for line in result.outlines if "::" in line) == [
+        "test_it[control-1-2]",
+        "test_it[control-2-2]",
+        "test_it[treatment-1-2]",
+        "test_it[treatment-2-2]",
+    ]
+    assert not report_of(inner).exists()
+
+
+@pytest.mark.parametrize("count", ["0", "-3"])
+def test_a_count_below_one_is_refused(inner: pytest.Pytester, count: str) -> None:
+    """`--count=0` is a usage error that says what to give."""
+    inner.makepyfile(FIXED)
+    result = inner.runpytest(f"--count={count}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --count={count} makes no trial", "*1 or more*"])
+
+
+def test_an_experiment_without_a_trial_is_refused(inner: pytest.Pytester) -> None:
+    """An experiment that does not take `trial` is an error that says so, not a test that asserts nothing."""
+    inner.makepyfile(ORACLE + "@holdback.experiment(oracles=[said])\ndef test_it(): pass")
+    result = inner.runpytest()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*test_it has no trial*", "*fixture `trial`*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_a_deselected_arm_is_said_before_the_trials(inner: pytest.Pytester) -> None:
+    """`-k control` runs, says at once that no verdict can come of it, and fails."""
+    inner.makepyfile(FIXED)
+    result = inner.runpytest("-k", "control")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["holdback: *::test_it runs without its treatment arm*", "*INCONCLUSIVE*"])
+
+
+def test_three_same_failures_of_the_world_end_the_run(inner: pytest.Pytester) -> None:
+    """A world that cannot be had makes INVALID trials, and after three of them for one reason the run ends with it."""
+    inner.makeconftest(
+        CONFTEST
+        + """
+import itertools
+from holdback.errors import ClusterError
+number = itertools.count()
+@pytest.fixture
+def broken():
+    raise ClusterError(f"worker1 is away for the time no. {next(number)}", remedy="bring it back")
+"""
+    )
+    inner.makepyfile(FIXED.replace("world, trial", "broken, world, trial"))
+    result = inner.runpytest("-v", "--count=10")
+    assert result.ret == 1
+    result.assert_outcomes(skipped=3)
+    result.stdout.fnmatch_lines(["*INVALID*", "*3 trials in a row*worker1 is away*"])
+    assert [row["outcome"] for row in rows_of(inner)] == ["invalid"] * 3
+    assert summary_of(inner)["interrupted"] is True
+
+
+def test_what_no_trial_could_do_with_ends_the_run_at_once(inner: pytest.Pytester) -> None:
+    """A variant that cannot be built is an error with its remedy, and no further trial is tried."""
+    inner.makeconftest(
+        CONFTEST
+        + """
+from holdback.errors import BuildError
+@pytest.fixture(scope="session")
+def broken():
+    raise BuildError("treatment: workload.go:12: syntax error", remedy="mend the patch")
+"""
+    )
+    inner.makepyfile(FIXED.replace("world, trial", "broken, world, trial"))
+    result = inner.runpytest("--count=10")
+    assert result.ret == 1
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["treatment: workload.go:12: syntax error", "*mend the patch"])
+    assert len(rows_of(inner)) == 1
+
+
+def test_evidence_that_cannot_be_written_ends_the_run(inner: pytest.Pytester) -> None:
+    """When the disk refuses the evidence the run ends, names the path and says what to do."""
+    inner.makepyfile(FIXED)
+    (inner.path / "file").write_text("")
+    result = inner.runpytest("--count=4", "--holdback-report=file")
+    assert result.ret == 1
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*cannot write the evidence*file*", "*--holdback-report*"])
+
+
+def test_an_earlier_report_is_kept(inner: pytest.Pytester) -> None:
+    """A second run moves the first one's report to `earlier` and reads only its own rows."""
+    inner.makepyfile(FIXED)
+    inner.runpytest("--count=2")
+    inner.runpytest("--count=1")
+    assert len(rows_of(inner)) == 2
+    (earlier,) = (report_of(inner) / "earlier").iterdir()
+    assert len(lines_of(earlier / "trials.jsonl")) == 4
+    assert json.loads((earlier / "summary.json").read_text())["experiments"]
+
+
+def test_workers_of_xdist_share_one_report(inner: pytest.Pytester) -> None:
+    """With `-n 2` every trial is judged once, from one seed, and the verdict counts them all."""
+    inner.makepyfile(FIXED + "    import os, time; time.sleep(0.05); trial.step('ran', by=os.getpid())\n")
+    result = inner.runpytest_subprocess("-n", "2", "--count=10", "--holdback-seed=3")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["holdback: seed 3*", "*FIXED*"])
+    rows = rows_of(inner)
+    assert len({row["id"] for row in rows}) == len(rows) == 20
+    histories = [lines_of(path) for path in (report_of(inner) / "histories").iterdir()]
+    workers = {event["detail"]["by"] for events in histories for event in events if event.get("name") == "ran"}
+    assert len(workers) == 2
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_ctrl_c_keeps_and_counts_what_there_is(inner: pytest.Pytester, options: tuple[str, ...]) -> None:
+    """An interrupted run writes its summary, marks it, and tells how many trials were begun and not judged."""
+    inner.makepyfile(FIXED + "    import time; time.sleep(0.01 if trial.index < 2 else 60)\n")
+    argv = [sys.executable, "-m", "pytest", "--count=5", *options]
+    process = subprocess.Popen(
+        argv, cwd=inner.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    planned, deadline = report_of(inner) / "planned.jsonl", time.monotonic() + 30
+    while not (planned.exists() and any(line["index"] == 2 for line in lines_of(planned))):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    assert summary_of(inner)["interrupted"] is True
+    assert len(rows_of(inner)) >= 2
+    assert "begun and not judged" in output
+    assert "Interrupted: this counts only the trials made so far." in output
