@@ -1,6 +1,7 @@
 """Certificates for one run: an authority in memory, and what it issues.
 
-Everything is EC P-256 and valid from an hour ago (clocks differ) for a year. No run lasts that long, but
+Authorities have RSA keys, because Kueue's certificate rotator reads no others; all other keys are EC P-256, which
+are made much faster. Everything is valid from an hour ago (clocks differ) for a year. No run lasts that long, but
 Kueue replaces certificates that would expire within 90 days.
 """
 
@@ -15,13 +16,15 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 __all__ = ["Authority", "Leaf", "new_key_pem", "write_private"]
 
 _BEFORE = timedelta(hours=1)
 _AFTER = timedelta(days=365)
+
+_Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 def write_private(path: Path, text: str) -> Path:
@@ -67,7 +70,7 @@ class Authority:
             name: its common name.
             dns: names for the authority's own certificate (Kueue's certificate rotator wants `kueue-ca`).
         """
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = rsa.generate_private_key(65537, 2048)
         builder = _builder(name, issuer=name, key=key, authority=key).add_extension(
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         )
@@ -85,7 +88,7 @@ class Authority:
             ips: addresses under which it may be reached.
         """
         authority = serialization.load_pem_private_key(self.key_pem.encode(), password=None)
-        assert isinstance(authority, ec.EllipticCurvePrivateKey)
+        assert isinstance(authority, rsa.RSAPrivateKey)
         issuer = x509.load_pem_x509_certificate(self.pem.encode()).subject
         issuer_name = str(issuer.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
         key = ec.generate_private_key(ec.SECP256R1())
@@ -99,9 +102,7 @@ class Authority:
         return Leaf(_pem(builder.sign(authority, hashes.SHA256())), _key_pem(key))
 
 
-def _builder(
-    name: str, *, issuer: str, key: ec.EllipticCurvePrivateKey, authority: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
+def _builder(name: str, *, issuer: str, key: _Key, authority: _Key) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -139,8 +140,8 @@ def _pem(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
 
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> str:
-    # SEC 1, because kube-apiserver's reader of service account keys knows this form in every version.
+def _key_pem(key: _Key) -> str:
+    # SEC 1 and PKCS 1: kube-apiserver's reader of service account keys and Kueue's rotator know these forms.
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     ).decode()

@@ -1,0 +1,121 @@
+"""The objects of a MultiKueue set-up and of its Jobs, as a user would write them. Pure."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from holdback.controllers.kueue.manifests import NAMESPACE
+
+__all__ = [
+    "HIGH_PRIORITY",
+    "QUEUE",
+    "WORKER_CPU",
+    "job",
+    "manager_objects",
+    "multikueue_account",
+    "worker_objects",
+]
+
+QUEUE = "main"
+"""The name of every LocalQueue; MultiKueue wants the same name and namespace on manager and worker."""
+WORKER_CPU = 4
+"""Quota of each arm's ClusterQueue on each worker."""
+HIGH_PRIORITY = "urgent"
+"""The WorkloadPriorityClass of a Job that preempts."""
+
+_V = "kueue.x-k8s.io/v1beta2"
+_CHECK = "multikueue"
+_FLAVOR = "default"
+
+# What MultiKueue does on a worker: create, watch and delete Jobs and Workloads, drop its finalizer from a Workload,
+# write a Workload's status when the manager evicts it.
+_RULES: list[dict[str, Any]] = [
+    {
+        "apiGroups": ["batch"],
+        "resources": ["jobs"],
+        "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
+    },
+    {"apiGroups": ["batch"], "resources": ["jobs/status"], "verbs": ["get"]},
+    {
+        "apiGroups": ["kueue.x-k8s.io"],
+        "resources": ["workloads"],
+        "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
+    },
+    {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads/status"], "verbs": ["get", "patch", "update"]},
+]
+
+
+def _object(api_version: str, kind: str, name: str, namespace: str = "", **rest: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}
+
+
+def _queues(arm: str, cpu: int, **spec: Any) -> list[dict[str, Any]]:
+    quota = {"name": _FLAVOR, "resources": [{"name": "cpu", "nominalQuota": cpu}]}
+    group = {"coveredResources": ["cpu"], "flavors": [quota]}
+    return [
+        _object("v1", "Namespace", arm),
+        _object(_V, "ResourceFlavor", _FLAVOR),
+        _object(_V, "WorkloadPriorityClass", HIGH_PRIORITY, value=1000),
+        _object(_V, "ClusterQueue", arm, spec={"namespaceSelector": {}, "resourceGroups": [group], **spec}),
+        _object(_V, "LocalQueue", QUEUE, arm, spec={"clusterQueue": arm}),
+    ]
+
+
+def worker_objects(arm: str) -> list[dict[str, Any]]:
+    """The queues of one arm on a worker; a Job of higher priority preempts there."""
+    return _queues(arm, WORKER_CPU, preemption={"withinClusterQueue": "LowerPriority"})
+
+
+def multikueue_account(name: str) -> list[dict[str, Any]]:
+    """The service account by which one manager reaches a worker, limited to what MultiKueue needs."""
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    rbac = "rbac.authorization.k8s.io/v1"
+    return [
+        _object("v1", "ServiceAccount", name, NAMESPACE),
+        _object(rbac, "ClusterRole", name, rules=_RULES),
+        _object(rbac, "ClusterRoleBinding", name, roleRef=role, subjects=[subject]),
+    ]
+
+
+def manager_objects(arm: str, workers: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """MultiKueue on one arm's manager; `workers` are (name, kubeconfig) pairs."""
+    objects: list[dict[str, Any]] = []
+    for name, kubeconfig in workers:
+        data = {"kubeconfig": base64.b64encode(kubeconfig.encode()).decode()}
+        source = {"kubeConfig": {"location": name, "locationType": "Secret"}}
+        objects += [
+            _object("v1", "Secret", name, NAMESPACE, data=data),
+            _object(_V, "MultiKueueCluster", name, spec={"clusterSource": source}),
+        ]
+    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": _CHECK}
+    check = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": parameters}
+    strategy = {"admissionChecks": [{"name": _CHECK}]}
+    return [
+        *objects,
+        _object(_V, "MultiKueueConfig", _CHECK, spec={"clusters": [name for name, _ in workers]}),
+        _object(_V, "AdmissionCheck", _CHECK, spec=check),
+        *_queues(arm, WORKER_CPU * len(workers), admissionChecksStrategy=strategy),
+    ]
+
+
+def job(name: str, namespace: str, *, cpu: int, priority: str = "", managed: bool) -> dict[str, Any]:
+    """A suspended batch/v1 Job in the arm's queue; `managed` hands it to MultiKueue."""
+    labels = {"kueue.x-k8s.io/queue-name": QUEUE}
+    if priority:
+        labels["kueue.x-k8s.io/priority-class"] = priority
+    container = {
+        "name": "main",
+        "image": "registry.k8s.io/pause:3.10",
+        "resources": {"requests": {"cpu": str(cpu)}},
+    }
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec: dict[str, Any] = {"parallelism": 1, "completions": 1, "suspend": True, "template": template}
+    if managed:
+        spec["managedBy"] = "kueue.x-k8s.io/multikueue"
+    made = _object("batch/v1", "Job", name, namespace, spec=spec)
+    made["metadata"]["labels"] = labels
+    return made

@@ -1,0 +1,131 @@
+"""What must hold of a Job that MultiKueue dispatches: pure judgements on a trial's history.
+
+The history of a MultiKueue trial has these steps: `submit` (workload, namespace, manager, workers, client),
+`admitted`, `evict` (workload, on, by), `settle` (deadline), `delete` and `cleaned` (left).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from holdback.controllers.kueue.workloads import cluster_name, is_true, nominated
+from holdback.errors import Undecidable
+from holdback.history.events import ObjectChange, Step
+from holdback.history.history import History
+from holdback.oracles import Finding, Judgement
+
+__all__ = ["no_copy_without_nomination", "no_orphan", "readmitted"]
+
+_ORDER_SLACK = 0.5
+"""Seconds by which two watches may disagree on what came first: each is stamped when it reached us."""
+
+
+def readmitted(history: History) -> Finding:
+    """A Workload evicted by its worker is admitted again, by the deadline that `settle` set.
+
+    Admitted again means: after the eviction the manager has once shown it as not admitted, and later as
+    admitted with a worker's name.
+    """
+    name = "readmitted"
+    index, evict = _last_step(history, "evict")
+    workload = str(evict.detail["workload"])
+    was_open = False
+    for at, change in _manager_states(history, workload):
+        if at < index:
+            continue
+        if not is_true(change.object, "Admitted"):
+            was_open = True
+        elif was_open and cluster_name(change.object):
+            reason = f"admitted again on {cluster_name(change.object)} {change.at - evict.at:.1f} s after the eviction"
+            return Finding(name, Judgement.HOLDS, reason, (index, at))
+    deadline = _deadline(history)
+    if history.closed and deadline is not None and _ended(history) >= deadline:
+        seen = "not admitted again" if was_open else "still shown as admitted on the worker that evicted it"
+        reason = f"{seen} {deadline - evict.at:.1f} s after the eviction on {evict.detail['on']}"
+        return Finding(name, Judgement.VIOLATED, reason, (index,))
+    waiting = "not admitted again yet" if not history.closed else "the trial ended before its deadline"
+    return Finding(name, Judgement.UNKNOWN, waiting, (index,))
+
+
+def no_copy_without_nomination(history: History) -> Finding:
+    """A copy appears on a worker only while the manager's Workload nominates that worker or runs there.
+
+    Each reservation of quota on the manager begins a new round of nominations: what an earlier round
+    nominated does not count.
+    """
+    name = "no_copy_without_nomination"
+    submits = [step for _, step in history.steps("submit")]
+    if not submits:
+        raise Undecidable("nothing was submitted")
+    for submit in submits:
+        workload, workers = str(submit.detail["workload"]), set(submit.detail["workers"])
+        states = list(_manager_states(history, workload))
+        for index, copy in _copies_created(history, workload, workers):
+            if copy.cluster not in _allowed(states, copy.at):
+                reason = f"a copy of {workload} appeared on {copy.cluster}, which was not nominated in that round"
+                return Finding(name, Judgement.VIOLATED, reason, (index,))
+    return Finding(name, Judgement.HOLDS, "every copy was on a nominated worker")
+
+
+def no_orphan(history: History) -> Finding:
+    """Once the Job is deleted on the manager, no copy of it is left on a worker."""
+    name = "no_orphan"
+    found = history.steps("cleaned")
+    if not found:
+        return Finding(name, Judgement.UNKNOWN if history.closed else Judgement.HOLDS, "nothing was cleaned up yet")
+    index, cleaned = found[-1]
+    left = [str(entry) for entry in cleaned.detail["left"]]
+    if left:
+        return Finding(name, Judgement.VIOLATED, f"left after the end: {', '.join(left)}", (index,))
+    return Finding(name, Judgement.HOLDS, "manager and workers were clean after the end", (index,))
+
+
+def _last_step(history: History, name: str) -> tuple[int, Step]:
+    found = history.steps(name)
+    if not found:
+        raise Undecidable(f"the history has no step {name!r}")
+    return found[-1]
+
+
+def _deadline(history: History) -> float | None:
+    settles = history.steps("settle")
+    return float(settles[-1][1].detail["deadline"]) if settles else None
+
+
+def _ended(history: History) -> float:
+    """When waiting ended: cleaning up comes later and could be mistaken for having waited."""
+    deleted = history.steps("delete")
+    return deleted[-1][1].at if deleted else history.events[-1].at
+
+
+def _manager_states(history: History, workload: str) -> Iterator[tuple[int, ObjectChange]]:
+    manager = str(_last_step(history, "submit")[1].detail["manager"])
+    return iter(history.objects(cluster=manager, resource="workloads", name=workload))
+
+
+def _copies_created(history: History, workload: str, workers: set[str]) -> Iterator[tuple[int, ObjectChange]]:
+    for worker in sorted(workers):
+        for index, change in history.objects(cluster=worker, resource="workloads", name=workload):
+            if change.change == "ADDED":
+                yield index, change
+
+
+def _allowed(states: list[tuple[int, ObjectChange]], at: float) -> set[str]:
+    """The workers nominated or chosen in the round that was on at that time, give or take the slack."""
+    allowed: set[str] = set()
+    reserved = False
+    for _, change in states:
+        reserves = is_true(change.object, "QuotaReserved")
+        if change.at > at + _ORDER_SLACK:
+            break
+        if reserves and not reserved and change.at <= at - _ORDER_SLACK:
+            allowed = set()
+        reserved = reserves
+        allowed |= _workers(change.object)
+    return allowed
+
+
+def _workers(workload: Mapping[str, Any]) -> set[str]:
+    chosen = cluster_name(workload)
+    return set(nominated(workload)) | ({chosen} if chosen else set())

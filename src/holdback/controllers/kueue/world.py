@@ -1,0 +1,194 @@
+"""The world of the MultiKueue experiments: a manager for each arm and the workers that both arms share.
+
+Sharing the workers puts both arms under the same noise. Each manager has its own `multiKueue.origin`, else one's
+garbage collection would delete the other's copies; each arm its own namespace and ClusterQueues on the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from holdback import process
+from holdback.binaries import Binaries
+from holdback.clock import poll
+from holdback.clusters.api import Api
+from holdback.clusters.kinds import JOBS, Kind
+from holdback.clusters.local import LocalCluster, local_clusters
+from holdback.controllers.kueue import objects
+from holdback.controllers.kueue.controller import Settings, installed, started
+from holdback.controllers.kueue.kinds import CLUSTER_QUEUES, MULTIKUEUE_CLUSTERS, WORKLOADS
+from holdback.controllers.kueue.manifests import NAMESPACE
+from holdback.controllers.kueue.source import KueueBuild
+from holdback.errors import ClusterError
+from holdback.history.recorder import Recorder
+from holdback.traffic.lanes import Link
+from holdback.traffic.network import Network, network
+
+__all__ = ["WATCHED", "MultiKueueWorld", "multikueue_world"]
+
+WATCHED = ("workloads", "jobs")
+"""Resources whose watch has a lane of its own on every link."""
+_ACTIVE_WITHIN = 60.0
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class MultiKueueWorld:
+    """Everything that trials of both arms need; made by `multikueue_world`.
+
+    `managers` maps an arm to its manager's cluster, `workers` are the shared clusters, by name.
+    """
+
+    network: Network
+    recorder: Recorder
+    managers: Mapping[str, LocalCluster]
+    workers: Mapping[str, LocalCluster]
+    kueues: Mapping[str, process.Child]
+
+    def check(self) -> None:
+        """Raise if anything of the world no longer works.
+
+        Raises:
+            ProcessExited: an API server, an etcd or a Kueue ended; with the end of its log.
+            TrafficError: the router or Toxiproxy is gone.
+        """
+        for cluster in (*self.managers.values(), *self.workers.values()):
+            cluster.check()
+        for kueue in self.kueues.values():
+            kueue.check()
+        self.network.check()
+        self.recorder.check()
+
+    def links(self, arm: str) -> tuple[Link, ...]:
+        """The links from an arm's manager to the workers."""
+        client = _kueue(_manager(arm))
+        return tuple(link for link in self.network.links if link.client == client and link.cluster in self.workers)
+
+
+def _manager(arm: str) -> str:
+    return f"manager-{arm}"
+
+
+def _kueue(cluster: str) -> str:
+    return f"kueue-{cluster}"
+
+
+def _each(work: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:
+    """`work` on every name at once; the first failure is raised once all have ended."""
+    with ThreadPoolExecutor(len(names)) as pool:
+        return dict(zip(names, pool.map(work, names), strict=True))
+
+
+@contextmanager
+def multikueue_world(
+    run: process.Run,
+    binaries: Binaries,
+    builds: Mapping[str, KueueBuild],
+    worker_build: KueueBuild,
+    *,
+    workers: Sequence[str] = ("worker1", "worker2"),
+    say: Callable[[str], None] = lambda _: None,
+) -> Iterator[MultiKueueWorld]:
+    """Start the world; it is ready when every manager reports every worker active.
+
+    Args:
+        run: owns every process.
+        binaries: where the executables come from.
+        builds: the Kueue of each arm's manager.
+        worker_build: the Kueue of the workers.
+        workers: their names.
+        say: told what is being waited for.
+
+    Raises:
+        HoldbackError: any part did not start; what had started is stopped.
+    """
+    managers = {arm: _manager(arm) for arm in builds}
+    names = [*managers.values(), *workers]
+    build_of = dict.fromkeys(workers, worker_build) | {managers[arm]: build for arm, build in builds.items()}
+    with ExitStack() as stack:
+        say(f"starting {len(names)} control planes")
+        clusters = stack.enter_context(local_clusters(run, binaries, names))
+        links = _links(managers.values(), workers)
+        traffic = stack.enter_context(network(run, binaries, {link: clusters[link.cluster].access for link in links}))
+        say(f"starting {len(names)} Kueues")
+        kueues = _start_kueues(stack, run, clusters, traffic, build_of)
+        say("connecting managers and workers")
+        for arm, manager in managers.items():
+            _connect(arm, clusters[manager].api, {name: clusters[name].api for name in workers}, traffic)
+        recorder = stack.enter_context(_recorder(clusters, traffic))
+        yield MultiKueueWorld(
+            network=traffic,
+            recorder=recorder,
+            managers={arm: clusters[name] for arm, name in managers.items()},
+            workers={name: clusters[name] for name in workers},
+            kueues=kueues,
+        )
+
+
+def _links(managers: Iterable[str], workers: Sequence[str]) -> list[Link]:
+    own = [Link(_kueue(name), name, WATCHED) for name in (*managers, *workers)]
+    return own + [Link(_kueue(manager), worker, WATCHED) for manager in managers for worker in workers]
+
+
+def _start_kueues(
+    stack: ExitStack,
+    run: process.Run,
+    clusters: Mapping[str, LocalCluster],
+    traffic: Network,
+    build_of: Mapping[str, KueueBuild],
+) -> dict[str, process.Child]:
+    def start(name: str) -> process.Child:
+        settings = Settings(configuration={"multiKueue": {"origin": name}})
+        installation = installed(run, clusters[name].api, build_of[name], settings, name=_kueue(name))
+        access = traffic.access(Link(_kueue(name), name, WATCHED), installation.token)
+        context: AbstractContextManager[process.Child] = started(run, installation, access, name=_kueue(name))
+        return stack.enter_context(context)  # appending to the stack is atomic
+
+    return {_kueue(name): child for name, child in _each(start, list(clusters)).items()}
+
+
+def _connect(arm: str, manager: Api, workers: Mapping[str, Api], traffic: Network) -> None:
+    """Make the arm's queues on all of them, and the manager's MultiKueue; wait until it is active."""
+    account = f"multikueue-{arm}"
+
+    def prepare(name: str) -> str:
+        for wanted in (*objects.worker_objects(arm), *objects.multikueue_account(account)):
+            workers[name].apply(wanted)
+        token = workers[name].token(account, NAMESPACE)
+        return traffic.access(Link(_kueue(_manager(arm)), name, WATCHED), token).kubeconfig()
+
+    kubeconfigs = _each(prepare, list(workers))
+    for wanted in objects.manager_objects(arm, list(kubeconfigs.items())):
+        manager.apply(wanted)
+    for api in (manager, *workers.values()):
+        _await_active(api, CLUSTER_QUEUES, [arm])
+    _await_active(manager, MULTIKUEUE_CLUSTERS, list(workers))
+
+
+def _await_active(api: Api, kind: Kind, names: Sequence[str]) -> None:
+    for name in names:
+        if poll(partial(_active, api, kind, name), within=_ACTIVE_WITHIN) is None:
+            found = api.get(kind, name) or {}
+            raise ClusterError(
+                f"{kind.kind} {name} is not active after {_ACTIVE_WITHIN:g} s: {found.get('status', 'not there')}",
+                remedy="see the log of Kueue on that cluster",
+            )
+
+
+def _active(api: Api, kind: Kind, name: str) -> bool:
+    conditions = (api.get(kind, name) or {}).get("status", {}).get("conditions") or ()
+    return any(entry["type"] == "Active" and entry["status"] == "True" for entry in conditions)
+
+
+@contextmanager
+def _recorder(clusters: Mapping[str, LocalCluster], traffic: Network) -> Iterator[Recorder]:
+    with Recorder() as recorder:
+        for name, cluster in clusters.items():
+            recorder.truth(name, cluster.api, [WORKLOADS, JOBS])
+        recorder.requests(traffic.access_log)
+        yield recorder
