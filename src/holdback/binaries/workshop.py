@@ -91,6 +91,7 @@ class Workshop:
             BuildError: the compiler or the module proxy refused; the message has their words.
             ToolchainError: there is no usable Go.
         """
+        task.note = "compiling"
         counter = _Counter(task)
         argv = ["build", "-v", "-trimpath", "-buildvcs=false", "-mod=readonly"]
         argv += ["-ldflags", source.ldflags, "-o", str(output), source.package]
