@@ -1,0 +1,138 @@
+"""The figures about all trials of an experiment, as Plotly figures; the page's script adds the reader's colours."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import plotly.graph_objects as go
+
+from holdback.report.timings import Timing
+from holdback.statistics.verdict import Arm
+from holdback.trials.arms import ARMS
+from holdback.trials.outcome import Outcome, Row
+
+__all__ = ["SECTIONS", "Material", "Section", "SectionOf", "dose_response", "durations"]
+
+_COLOURS = {"control": "#d97706", "treatment": "#3b82f6"}
+"""Readable on light and on dark ground, and apart for colour-blind readers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What is known of one experiment: its rows, and how long its trials took."""
+
+    rows: Sequence[Row]
+    timings: Sequence[Timing]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A figure with a heading, and a sentence that says how to read it. `figure` is Plotly's JSON."""
+
+    title: str
+    words: str
+    figure: str
+
+
+SectionOf = Callable[[Material], Section | None]
+"""Makes a section of an experiment; None when its trials have nothing to show there."""
+
+
+def dose_response(material: Material) -> Section | None:
+    """The rate of violated trials at each dose, with exact intervals; only where there was more than one dose."""
+    doses: dict[str, dict[float, list[Row]]] = {arm: defaultdict(list) for arm in ARMS}
+    for row in material.rows:
+        doses[row.arm][row.dose_milliseconds].append(row)
+    if len({dose for by_dose in doses.values() for dose in by_dose}) < 2:
+        return None
+    figure = go.Figure(layout=_layout(height=380))
+    for arm, by_dose in doses.items():
+        counted = [(dose, _count(rows)) for dose, rows in sorted(by_dose.items())]
+        points = [(dose, counts, counts.rate) for dose, counts in counted if counts.rate is not None]
+        figure.add_scatter(
+            name=arm,
+            x=[dose for dose, _, _ in points],
+            y=[rate for _, _, rate in points],
+            mode="lines+markers",
+            line={"color": _COLOURS[arm]},
+            marker={"size": 9, "symbol": "circle" if arm == "control" else "diamond"},
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": [counts.high - rate for _, counts, rate in points],
+                "arrayminus": [rate - counts.low for _, counts, rate in points],
+                "thickness": 1.2,
+                "width": 4,
+            },
+            text=[f"{counts.violated} of {counts.decided}" for _, counts, _ in points],
+            hovertemplate="%{x:g} ms: %{text} violated<extra>" + arm + "</extra>",
+        )
+    figure.update_xaxes(title="dose: milliseconds of delay", rangemode="tozero")
+    figure.update_yaxes(title="violated", tickformat=".0%", range=[-0.03, 1.03])
+    words = "Share of decided trials that were violated, with the exact 95% interval of the true rate at each dose."
+    return Section("Dose and response", words, figure.to_json())
+
+
+def durations(material: Material) -> Section | None:
+    """How long it took until an oracle's property held, a point for each trial."""
+    if not material.timings:
+        return None
+    figure = go.Figure(layout=_layout(height=130 + 90 * len(ARMS)))
+    oracles = list(dict.fromkeys(timing.oracle for timing in material.timings))
+    for arm in ARMS:
+        mine = [timing for timing in material.timings if timing.row.arm == arm]
+        figure.add_box(
+            name=arm,
+            orientation="h",
+            x=[timing.seconds for timing in mine],
+            y=[_label(timing, arm, oracles) for timing in mine],
+            boxpoints="all",
+            jitter=0.6,
+            pointpos=0,
+            marker={"color": _COLOURS[arm], "size": 5, "opacity": 0.7},
+            line={"width": 1},
+            fillcolor="rgba(127,127,127,0.12)",
+            text=[escape(timing.row.id, quote=False) for timing in mine],
+            hovertemplate="%{x:.2f} s<br>%{text}<extra></extra>",
+        )
+    figure.update_layout(showlegend=False)
+    figure.update_xaxes(title="seconds", rangemode="tozero")
+    figure.update_yaxes(automargin=True, autorange="reversed")
+    never = [f"{arm}: {count}" for arm in ARMS if (count := _violated(material.rows, arm))]
+    words = (
+        f"Seconds from the first to the last event by which {' and '.join(oracles)} was found to hold, a point for "
+        "each trial."
+    )
+    left_out = f" Violated trials, which never came so far, are not shown ({', '.join(never)})." if never else ""
+    return Section("How long it took", words + left_out, figure.to_json())
+
+
+SECTIONS: tuple[SectionOf, ...] = (dose_response, durations)
+"""The figures of an experiment, in the order of the page. A new one is a function added here."""
+
+
+def _label(timing: Timing, arm: str, oracles: Sequence[str]) -> str:
+    return arm if len(oracles) == 1 else escape(f"{timing.oracle}, {arm}", quote=False)
+
+
+def _count(rows: Sequence[Row]) -> Arm:
+    outcomes = [row.outcome for row in rows]
+    return Arm(violated=outcomes.count(Outcome.VIOLATED), held=outcomes.count(Outcome.HOLDS))
+
+
+def _violated(rows: Sequence[Row], arm: str) -> int:
+    return sum(row.arm == arm and row.outcome is Outcome.VIOLATED for row in rows)
+
+
+def _layout(height: int) -> dict[str, object]:
+    return {
+        "template": "none",
+        "height": height,
+        "margin": {"l": 60, "r": 20, "t": 30, "b": 50},
+        "legend": {"orientation": "h", "y": 1.12, "x": 0},
+        "hoverlabel": {"align": "left"},
+        "dragmode": False,
+    }
