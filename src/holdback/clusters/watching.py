@@ -86,14 +86,20 @@ class _Follower:
                 if not self._version:
                     yield from self._list()
                 yield from self._watch()
+            except ssl.SSLCertVerificationError as error:
+                raise ClusterError(
+                    f"{self._access.server} is not who it should be: {error}",
+                    remedy="the address belongs to another server, or the authority is not this cluster's",
+                ) from error
             except OSError:
-                self._wait()
+                pass  # the wait below, and again
             except ClusterError as error:
                 if error.status == _GONE:
                     self._version = ""
-                    continue
-                self._raise_if_lasting(error)
-                self._wait()
+                else:
+                    self._raise_if_lasting(error)
+            self._stop.wait(self._pause)
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     def _list(self) -> Iterator[Change]:
         with self._open({}) as stream:
@@ -135,10 +141,6 @@ class _Follower:
             self._last_success is None or time.monotonic() - self._last_success > _PATIENCE
         ):
             raise error
-
-    def _wait(self) -> None:
-        self._stop.wait(self._pause)
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
 
 def follow(

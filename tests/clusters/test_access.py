@@ -1,0 +1,35 @@
+"""Access is written where only we can read it, and shown nowhere."""
+
+from __future__ import annotations
+
+import base64
+import stat
+from pathlib import Path
+
+import yaml
+
+from holdback.clusters import Access
+
+
+def test_a_kubeconfig_holds_the_access(tmp_path: Path) -> None:
+    """The file has the server, the authority and the token, and is ours alone (0600)."""
+    access = Access("https://127.0.0.1:1", "PEM", "s3cret")
+    path = access.write(tmp_path / "kubeconfig")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    config = yaml.safe_load(path.read_text())
+    cluster = config["clusters"][0]["cluster"]
+    assert cluster["server"] == "https://127.0.0.1:1"
+    assert base64.b64decode(cluster["certificate-authority-data"]) == b"PEM"
+    assert config["users"][0]["user"] == {"token": "s3cret"}
+    context = next(each for each in config["contexts"] if each["name"] == config["current-context"])["context"]
+    assert context == {"cluster": config["clusters"][0]["name"], "user": config["users"][0]["name"]}
+
+
+def test_a_token_is_not_shown() -> None:
+    """The repr has no token."""
+    assert "s3cret" not in repr(Access("https://127.0.0.1:1", "PEM", "s3cret"))
+
+
+def test_another_door_has_the_same_key() -> None:
+    """Another way in keeps the credentials and changes the rest."""
+    assert Access("https://a", "A", "t").via("https://b", "B") == Access("https://b", "B", "t")

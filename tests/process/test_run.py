@@ -1,0 +1,155 @@
+"""Nothing of a run outlives it, however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import holdback.process
+from holdback.clock import poll
+from holdback.errors import ProcessError
+from holdback.process import Child, open_run, start
+from holdback.process.reaper import members
+
+_SOURCES = str(Path(holdback.process.__file__).parents[2])
+_OWNER = Path(__file__).with_name("owner.py")
+_IDLE = [sys.executable, "-c", "import signal; signal.pause()"]
+
+
+@dataclass
+class Owner:
+    process: subprocess.Popen[str]
+    id: str
+    directory: Path
+
+    def nothing_left(self, within: float = 5.0) -> bool:
+        return poll(lambda: not members(self.id) and not self.directory.exists(), within=within) is not None
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[Callable[..., Owner]]:
+    """Starts owners in sessions of their own and gives them once their children run."""
+    started: list[Owner] = []
+
+    def begin(mode: str, *watched: int) -> Owner:
+        process = subprocess.Popen(
+            [sys.executable, str(_OWNER), str(tmp_path / "logs"), mode, *map(str, watched)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": _SOURCES},
+            start_new_session=True,
+        )
+        assert process.stdout
+        facts = json.loads(process.stdout.readline())
+        begun = Owner(process, facts["id"], Path(facts["directory"]))
+        started.append(begun)
+        if mode != "end":
+            assert len(members(begun.id)) == 3, "two children and a grandchild"
+        return begun
+
+    yield begin
+    for one in started:
+        one.process.kill()
+        one.process.communicate()
+        assert one.nothing_left()
+
+
+def test_sigkill_of_the_owners_group_leaves_nothing(owner: Callable[..., Owner]) -> None:
+    """Five seconds after a kill -9 of the owner's process group, no process and no directory of the run is left."""
+    killed = owner("sleep")
+    os.killpg(killed.process.pid, signal.SIGKILL)
+    assert killed.nothing_left()
+
+
+def test_ctrl_c_leaves_nothing(owner: Callable[..., Owner]) -> None:
+    """Ctrl-C ends the run in order, and when its children are stubborn a second one leaves the rest to the reaper."""
+    interrupted = owner("sleep")
+    os.killpg(interrupted.process.pid, signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        interrupted.process.wait(0.5)  # it grants its stubborn children their grace
+    assert members(interrupted.id), "a terminal's Ctrl-C reaches only the owner"
+    os.killpg(interrupted.process.pid, signal.SIGINT)
+    assert interrupted.nothing_left()
+    _, complaint = interrupted.process.communicate()
+    assert "KeyboardInterrupt" in complaint
+
+
+def test_death_of_a_watched_process_ends_the_run_and_a_hanging_owner(owner: Callable[..., Owner]) -> None:
+    """When the process that the run depends on is gone, the run ends, even if its owner does not react."""
+    watched = subprocess.Popen(_IDLE)
+    hanging = owner("hang", watched.pid)
+    watched.kill()  # not waited for: a zombie is dead as well
+    assert hanging.nothing_left()
+    assert hanging.process.wait(1) == -signal.SIGKILL
+    watched.wait()
+
+
+def test_a_run_that_ends_well_takes_strays_with_it(owner: Callable[..., Owner]) -> None:
+    """A grandchild that left its process group ends with the run too, when it ends by itself."""
+    ended = owner("end")
+    assert ended.process.wait(15) == 0
+    assert ended.nothing_left(within=0)
+
+
+def test_a_run_is_private_and_leaves_its_logs(tmp_path: Path) -> None:
+    """A run's directory is ours alone and goes with it; the logs stay, readable by us alone."""
+    with open_run(logs=tmp_path / "a" / "logs") as run:
+        assert stat.S_IMODE(run.directory.stat().st_mode) == 0o700
+        assert len(str(run.directory)) < 70, "unix sockets need short paths"
+        child = start(run, "talker", [sys.executable, "-c", "print('hello')"])
+        assert poll(lambda: not child.alive(), within=10)
+    assert not run.directory.exists()
+    assert (tmp_path / "a" / "logs" / "talker.log").read_text() == "hello\n"
+    assert stat.S_IMODE(child.log.stat().st_mode) == 0o600
+
+
+def test_children_are_asked_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end every child is asked to stop before any is waited for, the youngest first."""
+    asked: list[str] = []
+    really = Child._terminate
+    waits: list[int] = []
+
+    def terminate(child: Child) -> None:
+        asked.append(child.name)
+        really(child)
+
+    def gone(child: Child, seconds: float) -> bool:
+        waits.append(len(asked))
+        return poll(lambda: not child.alive(), within=seconds) is not None
+
+    monkeypatch.setattr(Child, "_terminate", terminate)
+    monkeypatch.setattr(Child, "_gone_within", gone)
+    with open_run(logs=tmp_path) as run:
+        children = [start(run, name, _IDLE) for name in ("first", "second", "third")]
+    assert asked == ["third", "second", "first"]
+    assert waits == [3, 3, 3]
+    assert not any(child.alive() for child in children)
+
+
+def test_a_run_that_is_over_starts_nothing(tmp_path: Path) -> None:
+    """A child started after the end of the run would have nobody to stop it, so it is refused."""
+    with open_run(logs=tmp_path) as run:
+        pass
+    with pytest.raises(ProcessError, match="over"):
+        start(run, "late", _IDLE)
+
+
+def test_what_fails_at_the_end_is_told(tmp_path: Path) -> None:
+    """A failing end raises a group; when the block failed as well, its own error comes, with the rest as notes."""
+    with pytest.raises(ExceptionGroup) as group, open_run(logs=tmp_path) as run:
+        run.directory.rmdir()
+    assert group.group_contains(FileNotFoundError)
+    with pytest.raises(KeyError) as error, open_run(logs=tmp_path) as run:
+        run.directory.rmdir()
+        raise KeyError("own")
+    assert "No such file" in "".join(error.value.__notes__)
