@@ -17,8 +17,8 @@ from holdback.oracles import Finding, Judgement
 
 __all__ = ["no_copy_without_nomination", "no_orphan", "readmitted"]
 
-_ORDER_SLACK = 0.5
-"""Seconds by which two watches may disagree on what came first: each is stamped when it reached us."""
+_ORDER_SLACK = 0.25
+"""Seconds by which a nomination may reach us later than the copy it led to: each watch is stamped as it arrives."""
 
 
 def readmitted(history: History) -> Finding:
@@ -51,16 +51,19 @@ def readmitted(history: History) -> Finding:
 def no_copy_without_nomination(history: History) -> Finding:
     """A copy appears on a worker only while the manager's Workload nominates that worker or runs there.
 
-    Each reservation of quota on the manager begins a new round of nominations: what an earlier round
-    nominated does not count.
+    A round of nominations ends when the manager takes the Workload back from its worker or gives up its quota: what
+    was nominated before does not count after. Judged at the end only, so that a trial goes on and shows what
+    becomes of such a copy.
     """
     name = "no_copy_without_nomination"
+    if not history.closed:
+        return Finding(name, Judgement.HOLDS, "judged at the end")
     submits = [step for _, step in history.steps("submit")]
     if not submits:
         raise Undecidable("nothing was submitted")
     for submit in submits:
         workload, workers = str(submit.detail["workload"]), set(submit.detail["workers"])
-        states = list(_manager_states(history, workload))
+        states = [change for _, change in _manager_states(history, workload)]
         for index, copy in _copies_created(history, workload, workers):
             if copy.cluster not in _allowed(states, copy.at):
                 reason = f"a copy of {workload} appeared on {copy.cluster}, which was not nominated in that round"
@@ -111,18 +114,19 @@ def _copies_created(history: History, workload: str, workers: set[str]) -> Itera
                 yield index, change
 
 
-def _allowed(states: list[tuple[int, ObjectChange]], at: float) -> set[str]:
-    """The workers nominated or chosen in the round that was on at that time, give or take the slack."""
+def _allowed(states: list[ObjectChange], at: float) -> set[str]:
+    """The workers nominated or chosen in the round that was on at that time, and shortly after."""
     allowed: set[str] = set()
-    reserved = False
-    for _, change in states:
-        reserves = is_true(change.object, "QuotaReserved")
+    before: Mapping[str, Any] = {}
+    for change in states:
         if change.at > at + _ORDER_SLACK:
             break
-        if reserves and not reserved and change.at <= at - _ORDER_SLACK:
+        taken_back = cluster_name(before) and not cluster_name(change.object)
+        gave_up = is_true(before, "QuotaReserved") and not is_true(change.object, "QuotaReserved")
+        if (taken_back or gave_up) and change.at <= at:
             allowed = set()
-        reserved = reserves
-        allowed |= _workers(change.object)
+        before = change.object
+        allowed |= _workers(before)
     return allowed
 
 
