@@ -43,8 +43,7 @@ class Watch:
         self.error: Exception | None = None
         self._open = threading.Event()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._read, args=(via, path), daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._read, args=(via, path), daemon=True).start()
 
     def _read(self, via: httpx.Client, path: str) -> None:
         try:
@@ -57,10 +56,9 @@ class Watch:
         finally:
             self._ended.set()
 
-    def opened(self) -> Watch:
-        """Itself, once it has its answer's head."""
-        assert self._open.wait(PATIENCE), f"the watch did not open: {self.error!r}"
-        return self
+    def opened(self, within: float = PATIENCE) -> bool:
+        """Whether it got its answer's head in time."""
+        return self._open.wait(within)
 
     def ended(self, within: float) -> bool:
         """Whether it ended in time."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
@@ -11,8 +11,9 @@ from holdback.binaries import Binaries
 from holdback.process import Run, open_run
 from holdback.traffic.lanes import Link
 from holdback.traffic.network import Network, network
+from tests.traffic.client import PATIENCE, Watch
 from tests.traffic.client import client as connect
-from tests.traffic.upstream import Upstream, upstream
+from tests.traffic.upstream import END, Upstream, upstream
 
 LINK = Link("kueue", "worker1", ("workloads", "jobs"))
 OTHER = Link("kueue", "worker2", ("workloads",))
@@ -49,3 +50,22 @@ def client(net: Network) -> Iterator[httpx.Client]:
     """A client of LINK."""
     with connect(net.access(LINK, TOKEN)) as made:
         yield made
+
+
+@pytest.fixture
+def watch(client: httpx.Client, cluster: Upstream) -> Iterator[Callable[[str], Watch]]:
+    """Opens watches through LINK, and ends them.
+
+    They must end before their client is closed: OpenSSL would go on with the number of a closed socket, which by
+    then may be another connection's.
+    """
+    watches: list[Watch] = []
+    cluster.watchers.clear()
+
+    def begin(path: str) -> Watch:
+        watches.append(Watch(client, path))
+        return watches[-1]
+
+    yield begin
+    cluster.publish(END)
+    assert all(each.ended(PATIENCE) for each in watches)

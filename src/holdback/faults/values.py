@@ -33,7 +33,8 @@ class Delay:
             )
 
     def __str__(self) -> str:
-        return f"delay {self.milliseconds:g} ms on {self.target}"
+        jitter = f" (jitter {self.jitter_milliseconds:g} ms)" if self.jitter_milliseconds else ""
+        return f"delay {self.milliseconds:g} ms{jitter} on {self.target}"
 
 
 @dataclass(frozen=True, slots=True)

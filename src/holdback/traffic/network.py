@@ -5,8 +5,9 @@ so faults on the same lane add up and each takes away only itself:
 
 - **delay**: Toxiproxy's `latency` on what the cluster sends back.
 - **hold**: the same with an hour; taking it off lets everything through, in order and complete.
-- **cut**: Toxiproxy's `timeout` of a millisecond, which closes open connections and new ones. Not `reset_peer`,
-  which waits for traffic and so spares a silent watch, and not a disabled proxy, whose port others could take.
+- **cut**: Toxiproxy's `timeout` of a millisecond in both directions, which lets nothing more pass and closes open
+  connections and new ones. Not `reset_peer`, which waits for traffic and so spares a silent watch, and not a
+  disabled proxy, whose port others could take.
 
 A fault that is over is asked for: it counts as healed only when Toxiproxy no longer lists its toxics.
 """
@@ -19,6 +20,7 @@ import socket
 import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -81,8 +83,8 @@ class Network:
         for value in (milliseconds, jitter):
             if value < 0 or value != int(value):
                 raise ConfigurationError(f"a delay of {value} ms", remedy="give whole milliseconds, 0 or more")
-        attributes = {"latency": int(milliseconds), "jitter": int(jitter)}
-        return self._fault(f"delay of {milliseconds:g} ms", lanes, "latency", attributes, lease)
+        toxic = Toxic("", "delay", "latency", {"latency": int(milliseconds), "jitter": int(jitter)})
+        return self._fault(f"delay of {milliseconds:g} ms", lanes, [toxic], lease)
 
     def hold(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
         """Nothing the clusters send on these lanes arrives until the end; then everything does, in order.
@@ -94,14 +96,17 @@ class Network:
                 somebody else.
             TrafficError: Toxiproxy is gone.
         """
-        return self._fault("hold", lanes, "latency", {"latency": _HOUR, "jitter": 0}, lease)
+        return self._fault("hold", lanes, [Toxic("", "hold", "latency", {"latency": _HOUR, "jitter": 0})], lease)
 
     def cut(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
         """Open connections of these lanes are closed, and new ones too, until the end.
 
         The client sees a stream that breaks off, or a request without an answer. Raises as `hold` does.
         """
-        return self._fault("cut", lanes, "timeout", {"timeout": 1}, lease)
+        # Upstream too: on a connection kept open, a request could still pass before it is closed.
+        requests = Toxic("", "cut-requests", "timeout", {"timeout": 1}, stream="upstream")
+        answers = Toxic("", "cut-answers", "timeout", {"timeout": 1})
+        return self._fault("cut", lanes, [requests, answers], lease)
 
     def residue(self) -> list[str]:
         """What is in force now, as Toxiproxy tells it; empty for a network in order."""
@@ -140,17 +145,18 @@ class Network:
             raise TrafficError(f"the router does not answer: {error}", remedy=f"its log: {self._caddy.log}") from error
 
     @contextmanager
-    def _fault(
-        self, what: str, lanes: Sequence[Lane], toxic: str, attributes: Mapping[str, int], lease: float
-    ) -> Iterator[None]:
+    def _fault(self, what: str, lanes: Sequence[Lane], kinds: Sequence[Toxic], lease: float) -> Iterator[None]:
+        """These kinds of toxics, each on every lane, within the block."""
         lanes = tuple(dict.fromkeys(lanes))
         if strangers := [lane.name for lane in lanes if lane not in self._proxies]:
             raise FaultError(
                 f"no such lane: {', '.join(strangers)}",
                 remedy=f"the lanes of this network: {', '.join(lane.name for lane in self._proxies)}",
             )
-        name = f"{toxic}-{next(self._numbers)}"
-        toxics = [Toxic(self._proxies[lane], name, toxic, attributes) for lane in lanes]
+        number = next(self._numbers)
+        toxics = [
+            replace(kind, proxy=self._proxies[lane], name=f"{kind.name}-{number}") for kind in kinds for lane in lanes
+        ]
         fault = InForce(f"{what} on {', '.join(lane.name for lane in lanes)}", toxics, self._toxiproxy, lease)
         fault.start()
         try:

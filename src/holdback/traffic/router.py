@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from holdback.process import Child, Run, await_ready, child
 from holdback.traffic.lanes import READS, WATCHES, WRITES, Lane, Link
+from holdback.traffic.listening import listens
 
 __all__ = ["Entrance", "config", "router"]
 
@@ -186,11 +186,6 @@ def router(
     environment = {name: str(home) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
     argv: list[str | Path] = [executable, "run", "--config", file]
     with child(run, home.name, argv, env=environment) as process:
-        await_ready(process, lambda: all(_listens(each.port) for each in entrances), within=15.0, what="Caddy listens")
+        ports = [each.port for each in entrances]
+        await_ready(process, lambda: listens(process, ports), within=15.0, what="Caddy listens")
         yield process
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
