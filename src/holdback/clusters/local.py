@@ -121,6 +121,7 @@ class LocalCluster:
         return [
             f"--etcd-servers=unix://{here}/{_SOCKET}",
             "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",  # else it insists on a default route, which an offline machine lacks
             f"--secure-port={port}",
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
