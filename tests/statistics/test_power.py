@@ -7,7 +7,7 @@ from holdback.statistics.comparison import Table, exact_test
 from holdback.statistics.power import needed_trials, power
 
 
-@pytest.mark.parametrize(("control", "treatment"), [(0.6, 0.0), (0.9, 0.3), (0.5, 0.5)])
+@pytest.mark.parametrize(("control", "treatment"), [(0.6, 0.0), (0.9, 0.3)])
 def test_power_is_the_chance_that_the_test_itself_succeeds(control: float, treatment: float) -> None:
     """Added up over every way in which 6 blocks can come out, the test reaches alpha just so often."""
     kinds = {
