@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdback.certificates import Authority
-from holdback.clusters import Api
+from holdback.clusters import Access, Api
 from holdback.clusters.kinds import PODS
 from holdback.clusters.watching import Store
 from holdback.errors import ClusterError
@@ -125,6 +126,17 @@ def test_stop_is_noticed(server: Scripted, silence: Callable[[Answer], None], *,
     thread.join(5)
     assert time.monotonic() - begun < 0.3
     assert seen == []
+
+
+def test_stop_is_noticed_before_the_first_byte() -> None:
+    """A watch ends within 0.3 s of `stop` when the server does not even shake hands, as a paused one."""
+    with socket.create_server(("127.0.0.1", 0)) as paused:
+        access = Access(f"https://127.0.0.1:{paused.getsockname()[1]}", Authority.create("paused").pem, "")
+        stop = threading.Event()
+        threading.Timer(0.3, stop.set).start()
+        begun = time.monotonic()
+        assert list(Api(access).watch(PODS, stop=stop)) == []
+        assert 0.3 <= time.monotonic() - begun < 0.6
 
 
 def test_a_refusal_at_the_start_is_an_error(server: Scripted) -> None:

@@ -85,6 +85,15 @@ def test_a_taken_port_is_named(run: Run) -> None:
     assert "took port 23456 " in error.value.remedy
 
 
+def test_a_full_disk_is_named(run: Run) -> None:
+    """When a child ends for want of room the remedy says to make some."""
+    unlucky = start(run, "full", python("raise SystemExit('wal: write: no space left on device')"))
+    assert poll(lambda: not unlucky.alive(), within=10)
+    with pytest.raises(ProcessExited) as error:
+        unlucky.check()
+    assert "make room" in error.value.remedy
+
+
 def test_the_tail_of_a_huge_log_is_cheap(run: Run) -> None:
     """Only the end of a log is read, in whole lines, however long it is."""
     writer = up(run, "writer", _IDLE)

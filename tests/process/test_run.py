@@ -153,3 +153,14 @@ def test_what_fails_at_the_end_is_told(tmp_path: Path) -> None:
         run.directory.rmdir()
         raise KeyError("own")
     assert "No such file" in "".join(error.value.__notes__)
+
+
+def test_a_run_without_room_is_told(tmp_path: Path) -> None:
+    """When the run's directories cannot be made, that is an error of ours with a remedy."""
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(ProcessError, match="its directories") as error,
+        open_run(logs=tmp_path / "file" / "x"),
+    ):
+        pass
+    assert "writable" in error.value.remedy

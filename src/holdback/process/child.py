@@ -27,6 +27,7 @@ _TAIL_BYTES = 64 * 1024
 _GRACE = 5.0
 _KILL_WITHIN = 5.0
 _PORT_TAKEN = re.compile(r".*:(\d{2,5})\b.*address already in use", re.IGNORECASE)
+_DISK_FULL = "no space left on device"
 
 
 class Child:
@@ -74,7 +75,7 @@ class Child:
         """End it and its process group: SIGTERM, and after `grace` seconds SIGKILL. Again is harmless.
 
         Raises:
-            ProcessError: it does not even die of SIGKILL.
+            ExceptionGroup: it does not even die of SIGKILL.
         """
         stop_all([self], grace)
 
@@ -141,6 +142,8 @@ class Child:
         remedy = f"its whole log is {self.log}"
         if taken := _PORT_TAKEN.search(tail):
             remedy = f"another program took port {taken[1]} (`ss -ltnp` shows which): end it or start again; {remedy}"
+        elif _DISK_FULL in tail:
+            remedy = f"make room on the disks of {self.log.parent} and of the run's directory; {remedy}"
         return ProcessExited(f"{self.name} {how}; the end of its log:\n{tail or '(empty)'}", remedy=remedy)
 
 
@@ -188,15 +191,14 @@ def start(
         ProcessError: the executable cannot be started, or the run is over.
     """
     log = run.logs / f"{name}.log"
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        log_start = os.fstat(descriptor).st_size
-        with run.starting() as register:
+        with open(log, "ab", opener=_private) as output, run.starting() as register:
+            log_start = output.tell()
             process = subprocess.Popen(
                 [str(word) for word in argv],
                 stdin=subprocess.DEVNULL,
-                stdout=descriptor,
-                stderr=descriptor,
+                stdout=output,
+                stderr=output,
                 env={**os.environ, **(env or {}), **run.environment},
                 cwd=cwd,
                 start_new_session=True,
@@ -206,11 +208,13 @@ def start(
     except OSError as error:
         raise ProcessError(
             f"{name} cannot be started: {error}",
-            remedy=f"check that {argv[0]} exists, is executable and fits this machine",
+            remedy=f"check that {argv[0]} exists, is executable and fits this machine, and that {log} can be written",
         ) from error
-    finally:
-        os.close(descriptor)
     return started
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 @contextmanager

@@ -150,16 +150,22 @@ def open_run(*, logs: Path, watch: Sequence[int] = ()) -> Iterator[Run]:
         watch: further processes whose death ends the run (the controller of pytest-xdist, say).
 
     Raises:
-        ProcessError: the guarding process does not start.
+        ProcessError: the guarding process does not start, or a directory cannot be made.
         ExceptionGroup: what failed at the end. When the block itself failed, its error gets them as notes.
     """
-    logs.mkdir(parents=True, exist_ok=True)
     name = secrets.token_hex(6)
     directory = _base() / f"hb-{name}"
     reaper = _Reaper(name, directory, watch)
     try:
+        logs.mkdir(parents=True, exist_ok=True)
         directory.mkdir(mode=0o700)
         run = Run(name, directory, logs.resolve())
+    except OSError as error:
+        reaper.alarm()
+        raise ProcessError(
+            f"this run cannot have its directories: {error}",
+            remedy="they must be writable and have room; TMPDIR says where the private one goes",
+        ) from error
     except BaseException:
         reaper.alarm()
         raise
