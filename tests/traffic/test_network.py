@@ -198,6 +198,12 @@ def test_an_unknown_lane_is_refused_before_anything_happens(net: Network, way: W
     assert LINK.reads.name in caught.value.remedy
 
 
+def test_a_fault_on_nothing_is_refused(net: Network, way: Way) -> None:
+    """A fault without lanes is an error, because a trial would count as faulted without having been."""
+    with pytest.raises(FaultError, match="no lane"), way(net, []):
+        pytest.fail("the fault must not start")
+
+
 @pytest.mark.parametrize("milliseconds", [-1, 0.5])
 def test_a_delay_that_toxiproxy_cannot_do_is_refused(net: Network, milliseconds: float) -> None:
     """Fractions of a millisecond and negative delays are an error of configuration, never rounded."""

@@ -18,9 +18,8 @@ import itertools
 import re
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -83,8 +82,13 @@ class Network:
         for value in (milliseconds, jitter):
             if value < 0 or value != int(value):
                 raise ConfigurationError(f"a delay of {value} ms", remedy="give whole milliseconds, 0 or more")
-        toxic = Toxic("", "delay", "latency", {"latency": int(milliseconds), "jitter": int(jitter)})
-        return self._fault(f"delay of {milliseconds:g} ms", lanes, [toxic], lease)
+        attributes = {"latency": int(milliseconds), "jitter": int(jitter)}
+        return self._fault(
+            f"delay of {milliseconds:g} ms",
+            lanes,
+            lease,
+            lambda proxy, name: [Toxic(proxy, name, "latency", attributes)],
+        )
 
     def hold(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
         """Nothing the clusters send on these lanes arrives until the end; then everything does, in order.
@@ -96,17 +100,23 @@ class Network:
                 somebody else.
             TrafficError: Toxiproxy is gone.
         """
-        return self._fault("hold", lanes, [Toxic("", "hold", "latency", {"latency": _HOUR, "jitter": 0})], lease)
+        attributes = {"latency": _HOUR, "jitter": 0}
+        return self._fault("hold", lanes, lease, lambda proxy, name: [Toxic(proxy, name, "latency", attributes)])
 
     def cut(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
         """Open connections of these lanes are closed, and new ones too, until the end.
 
         The client sees a stream that breaks off, or a request without an answer. Raises as `hold` does.
         """
-        # Upstream too: on a connection kept open, a request could still pass before it is closed.
-        requests = Toxic("", "cut-requests", "timeout", {"timeout": 1}, stream="upstream")
-        answers = Toxic("", "cut-answers", "timeout", {"timeout": 1})
-        return self._fault("cut", lanes, [requests, answers], lease)
+
+        def toxics(proxy: str, name: str) -> list[Toxic]:
+            # Upstream too: on a connection kept open, a request could still pass before it is closed.
+            return [
+                Toxic(proxy, f"{name}-requests", "timeout", {"timeout": 1}, stream="upstream"),
+                Toxic(proxy, f"{name}-answers", "timeout", {"timeout": 1}),
+            ]
+
+        return self._fault("cut", lanes, lease, toxics)
 
     def residue(self) -> list[str]:
         """What is in force now, as Toxiproxy tells it; empty for a network in order."""
@@ -114,7 +124,7 @@ class Network:
         toxics = self._toxiproxy.toxics()
         lost = [f"{lane}: its proxy is gone" for proxy, lane in names.items() if proxy not in toxics]
         disabled = [f"{names.get(proxy, proxy)}: disabled" for proxy in self._toxiproxy.disabled()]
-        found = [f"{names.get(proxy, proxy)}: {toxic}" for proxy, toxics in toxics.items() for toxic in toxics]
+        found = [f"{names.get(proxy, proxy)}: {name}" for proxy, present in toxics.items() for name in present]
         return sorted([*lost, *disabled, *found])
 
     def check(self) -> None:
@@ -145,19 +155,22 @@ class Network:
             raise TrafficError(f"the router does not answer: {error}", remedy=f"its log: {self._caddy.log}") from error
 
     @contextmanager
-    def _fault(self, what: str, lanes: Sequence[Lane], kinds: Sequence[Toxic], lease: float) -> Iterator[None]:
-        """These kinds of toxics, each on every lane, within the block."""
+    def _fault(
+        self, what: str, lanes: Sequence[Lane], lease: float, toxics: Callable[[str, str], Sequence[Toxic]]
+    ) -> Iterator[None]:
+        """`toxics`, given a proxy and a name that no other fault has, on every lane within the block."""
         lanes = tuple(dict.fromkeys(lanes))
         if strangers := [lane.name for lane in lanes if lane not in self._proxies]:
             raise FaultError(
                 f"no such lane: {', '.join(strangers)}",
-                remedy=f"the lanes of this network: {', '.join(lane.name for lane in self._proxies)}",
+                remedy="take links and lanes from the world as they are; "
+                f"it has {', '.join(lane.name for lane in self._proxies)}",
             )
-        number = next(self._numbers)
-        toxics = [
-            replace(kind, proxy=self._proxies[lane], name=f"{kind.name}-{number}") for kind in kinds for lane in lanes
-        ]
-        fault = InForce(f"{what} on {', '.join(lane.name for lane in lanes)}", toxics, self._toxiproxy, lease)
+        if not lanes:
+            raise FaultError(f"a {what} on no lane at all", remedy="name at least one lane")
+        name = f"{what.partition(' ')[0]}-{next(self._numbers)}"
+        made = [toxic for lane in lanes for toxic in toxics(self._proxies[lane], name)]
+        fault = InForce(f"{what} on {', '.join(lane.name for lane in lanes)}", made, self._toxiproxy, lease)
         fault.start()
         try:
             yield
