@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import tempfile
 from pathlib import Path
 
 import nox
@@ -23,6 +24,7 @@ import holdback
 def test_nothing(trial: holdback.Trial) -> None:
     trial.settle(within=1)
 """
+LIST_PINS = "from holdback.binaries.pins import pins; print(*pins())"
 
 
 @nox.session
@@ -53,27 +55,21 @@ def tests(session: nox.Session) -> None:
 @nox.session(reuse_venv=False)
 def package(session: nox.Session) -> None:
     """The wheel alone, in an empty environment: the plugin loads, the pins are there, the command works."""
-    outside = Path(session.create_tmp())
-    session.run("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(outside), ".")
-    wheel = max(outside.glob("holdback-*.whl"), key=lambda path: path.stat().st_mtime)
-    pins = sorted(path.name for path in Path("src/holdback/binaries/pins").iterdir() if (path / "go.mod").exists())
-    session.install(str(wheel))
-    with session.chdir(outside):
-        Path("test_example.py").write_text(EXAMPLE)
-        session.run("holdback", "--help")
-        installed = session.run(
-            "python",
-            "-c",
-            "from importlib.resources import files; "
-            "print(*sorted(pin.name for pin in files('holdback.binaries').joinpath('pins').iterdir()"
-            " if pin.joinpath('go.mod').is_file() and pin.joinpath('go.sum').is_file()))",
-            silent=True,
-        )
-        if str(installed).split() != pins:
-            session.error(f"the wheel has the pins {installed}, the repository {pins}")
-        collected = str(session.run("pytest", "--collect-only", "-q", "--count=2", "test_example.py", silent=True))
-        if collected.count("test_nothing[") != 4:
-            session.error(f"two arms, twice each, make four trials; collected were:\n{collected}")
+    # Outside the repository: pytest would find its pyproject.toml, and with it src/, from anywhere below.
+    with tempfile.TemporaryDirectory(prefix="holdback-package-") as outside:
+        session.run("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", outside, ".")
+        (wheel,) = Path(outside).glob("holdback-*.whl")
+        pins = {path.parent.name for path in Path("src/holdback/binaries/pins").glob("*/go.sum")}
+        session.install(str(wheel))
+        with session.chdir(outside):
+            Path("test_example.py").write_text(EXAMPLE)
+            session.run("holdback", "--help")
+            installed = str(session.run("python", "-c", LIST_PINS, silent=True)).split()
+            if set(installed) != pins:
+                session.error(f"the wheel has the pins {installed}, the repository {sorted(pins)}")
+            collected = str(session.run("pytest", "--collect-only", "-q", "--count=2", "test_example.py", silent=True))
+            if collected.count("::test_nothing[") != 4:
+                session.error(f"two arms, twice each, make four trials; collected were:\n{collected}")
 
 
 @nox.session
