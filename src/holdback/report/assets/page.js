@@ -1,0 +1,337 @@
+"use strict";
+// Draws what the page holds compressed, when it is looked at: the page itself must open at once.
+(() => {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const find = (selector, within = document) => within.querySelector(selector);
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  // Plotly reads some markup in its texts; ours are plain.
+  const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+  function element(tag, text = "", classes = "") {
+    const made = document.createElement(tag);
+    made.textContent = text;
+    made.className = classes;
+    return made;
+  }
+
+  async function unpack(id) {
+    if (!("DecompressionStream" in window)) throw new Error("this browser is from before 2023");
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  }
+
+  const once = (make) => {
+    const made = new Map();
+    return (key = "") => made.get(key) ?? made.set(key, make(key)).get(key);
+  };
+
+  const plotly = once(async () => {
+    const script = document.createElement("script");
+    script.textContent = await unpack("plotly");
+    document.head.append(script);
+    return window.Plotly;
+  });
+  const parcel = once(async (number) => JSON.parse(await unpack("parcel-" + number)));
+
+  const buttonOf = (trial) => find(`.trials [data-open="${CSS.escape(trial)}"]`);
+
+  async function lanesOf(trial) {
+    const button = buttonOf(trial);
+    if (!button) throw new Error("the timeline of " + trial + " is not in this page; holdback show prints it");
+    return (await parcel(button.dataset.parcel))[trial];
+  }
+
+  // --- themes -------------------------------------------------------------------------------------------------------
+
+  function themed(layout) {
+    const line = colour("line");
+    const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, tickcolor: line };
+    const themed = {
+      ...layout, paper_bgcolor: "transparent", plot_bgcolor: "transparent",
+      font: { family: "system-ui, sans-serif", size: 12, color: colour("text") },
+      hoverlabel: { ...layout.hoverlabel, bgcolor: colour("raised"), bordercolor: colour("soft"), font: { color: colour("text") } },
+    };
+    for (const name of ["xaxis", "yaxis"]) themed[name] = { ...axis, ...layout[name] };
+    return themed;
+  }
+
+  const SETTINGS = { responsive: true, displaylogo: false, displayModeBar: false };
+  const drawn = new Map(); // what draws each figure again, for another theme
+
+  function draw(box, work) {
+    drawn.set(box, work);
+    return work().catch((error) => {
+      box.replaceChildren(element("p", "Cannot be drawn: " + error.message, "warning"));
+    });
+  }
+  dark.addEventListener("change", () => drawn.forEach((work, box) => draw(box, work)));
+
+  // --- figures about all trials -------------------------------------------------------------------------------------
+
+  async function figure(box) {
+    box.source ??= JSON.parse(find("script", box).textContent);
+    const { react } = await plotly();
+    const place = box.plot ??= box.appendChild(element("div"));
+    await react(place, box.source.data, themed(box.source.layout), SETTINGS);
+  }
+
+  // --- swim lanes ---------------------------------------------------------------------------------------------------
+
+  const ROW = 40;
+  const MARKS = {
+    step: { symbol: "diamond", size: 9, colour: "text" },
+    fault: { symbol: "line-ns-open", size: 12, colour: "text" },
+    truth: { symbol: "line-ns-open", size: 14, colour: "text" },
+    shadow: { symbol: "line-ns-open", size: 9, colour: "text" },
+    request: { symbol: "circle-open", size: 6, colour: "soft" },
+    refused: { symbol: "x", size: 10, colour: "violated" },
+    note: { symbol: "triangle-up", size: 11, colour: "open" },
+  };
+  const height = (lane) => -lane - 0.14; // its title stands above
+
+  function spans(data) {
+    const states = new Map();
+    for (const [lane, start, end, state] of data.spans) {
+      const trace = states.get(state) ?? {
+        type: "bar", orientation: "h", name: state, base: [], x: [], y: [], width: [], text: [],
+        marker: { color: colour("s-" + state.replaceAll(" ", "-")) || colour("s-present"), opacity: [] },
+        textposition: "none", hovertemplate: "%{text}<extra></extra>",
+      };
+      states.set(state, trace);
+      const [title, kind] = data.lanes[lane];
+      trace.base.push(start);
+      trace.x.push(Math.max(end - start, 0.001));
+      trace.y.push(height(lane));
+      trace.width.push(kind === "shadow" ? 0.22 : 0.4);
+      trace.marker.opacity.push(kind === "shadow" ? 0.65 : 1);
+      trace.text.push(`<b>${plain(state)}</b> ${start.toFixed(2)} s to ${end.toFixed(2)} s<br>${plain(title)}`);
+    }
+    return [...states.values()];
+  }
+
+  function marks(data) {
+    const tones = new Map();
+    for (const [lane, seconds, number] of data.marks) {
+      const [, where, tone, text] = data.entries[number];
+      const style = MARKS[tone];
+      const trace = tones.get(tone) ?? {
+        type: "scatter", mode: "markers", name: tone, x: [], y: [], text: [], customdata: [],
+        marker: { symbol: style.symbol, size: style.size, color: colour(style.colour), line: { width: 1.5, color: colour(style.colour) } },
+        hovertemplate: "%{text}<extra></extra>",
+      };
+      tones.set(tone, trace);
+      trace.x.push(seconds);
+      trace.y.push(height(lane));
+      trace.customdata.push(number);
+      trace.text.push(`<b>${seconds.toFixed(3)} s</b> ${plain(where)}<br>${wrapped(plain(text))}`);
+    }
+    return [...tones.values()];
+  }
+
+  const wrapped = (text) => text.replace(/(.{60,90}?)[\s/]/g, "$&<br>").slice(0, 900);
+
+  function bands(data) {
+    return data.spans.filter(([lane]) => data.lanes[lane][1] === "fault").map(([, start, end, state]) => ({
+      type: "rect", xref: "x", yref: "paper", x0: start, x1: end, y0: 0, y1: 1, layer: "below",
+      line: { width: 0 }, fillcolor: colour(state === "blocked" ? "blockband" : "band"),
+    }));
+  }
+
+  function titles(data) {
+    const title = { xref: "paper", x: 0, xanchor: "left", yanchor: "middle", showarrow: false, align: "left" };
+    const faint = { ...title, font: { size: 11, color: colour("soft") } };
+    return data.lanes.map(([name], lane) => ({ ...faint, y: -lane + 0.3, text: plain(name) }));
+  }
+
+  // A step's name above its mark, unless the one before stands there.
+  function steps(data, range, width) {
+    const room = (range[1] - range[0]) / width;
+    const shown = [];
+    let free = -Infinity;
+    for (const [, seconds, number] of data.marks) {
+      const [, , tone, text] = data.entries[number];
+      if (tone !== "step" || seconds < range[0] || seconds > range[1]) continue;
+      const word = text.split(" ")[0];
+      if (seconds < free) continue;
+      free = seconds + (word.length * 7 + 12) * room;
+      shown.push({ x: seconds, y: 0.3, xanchor: "left", yanchor: "middle", text: plain(word), showarrow: false, xshift: -4, font: { size: 11, color: colour("text") } });
+    }
+    return shown;
+  }
+
+  function layoutOf(data, range, width) {
+    const labels = steps(data, range, width);
+    return themed({
+      height: data.lanes.length * ROW + 54, barmode: "overlay", bargap: 0, showlegend: false, hovermode: "closest", hoverdistance: 12,
+      dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
+      margin: { l: 6, r: 10, t: 6, b: 42 }, hoverlabel: { align: "left" },
+      xaxis: { range: [...range], title: { text: "seconds since the trial began" }, zeroline: false },
+      yaxis: { range: [-data.lanes.length + 0.45, 0.6], visible: false, fixedrange: true },
+      shapes: bands(data), annotations: [...titles(data).slice(1), ...labels],
+    });
+  }
+
+  function whole(data) {
+    const margin = data.seconds * 0.02 + 0.01;
+    return [-margin, data.seconds + margin];
+  }
+
+  function duringFaults(data) {
+    const faults = data.spans.filter(([lane]) => data.lanes[lane][1] === "fault");
+    if (!faults.length) return whole(data);
+    const start = Math.min(...faults.map((span) => span[1])), end = Math.max(...faults.map((span) => span[2]));
+    const margin = (end - start) * 0.05 + 0.02;
+    return [start - margin, end + margin];
+  }
+
+  function legend(data) {
+    const states = [...new Set(data.spans.map((span) => span[3]))];
+    const made = element("div", "", "legend");
+    for (const state of states) {
+      const entry = element("span");
+      const swatch = entry.appendChild(element("i"));
+      swatch.style.background = `var(--s-${CSS.escape(state.replaceAll(" ", "-"))}, var(--s-present))`;
+      entry.append(state);
+      made.append(entry);
+    }
+    if (data.entries.some((entry) => entry[2] === "refused")) {
+      const entry = element("span", "✖ refused write");
+      entry.style.color = "var(--violated)";
+      made.append(entry);
+    }
+    return made;
+  }
+
+  function tools(data, title, view) {
+    const made = element("div", "", "tools");
+    made.append(element("strong", title));
+    const buttons = made.appendChild(element("span"));
+    const zoom = (factor) => ([low, high]) => {
+      const middle = (low + high) / 2, half = ((high - low) / 2) * factor;
+      return [middle - half, middle + half];
+    };
+    for (const [word, label, change] of [
+      ["−", "zoom out", zoom(1.6)], ["+", "zoom in", zoom(1 / 1.6)],
+      ["◂", "earlier", ([low, high]) => [low - (high - low) / 3, high - (high - low) / 3]],
+      ["▸", "later", ([low, high]) => [low + (high - low) / 3, high + (high - low) / 3]],
+      ["fault", "while faults were in force", () => duringFaults(data)], ["all", "the whole trial", () => whole(data)],
+    ]) {
+      const button = buttons.appendChild(element("button", word));
+      button.type = "button";
+      button.title = label;
+      button.setAttribute("aria-label", label);
+      button.addEventListener("click", () => view(change));
+    }
+    return made;
+  }
+
+  async function lanes(box, trial, chosen = () => {}) {
+    const [data, library] = await Promise.all([lanesOf(trial), plotly()]);
+    const place = element("div");
+    const range = () => place.layout.xaxis.range.map(Number);
+    const show = (to) => library.relayout(place, { "xaxis.range": to, annotations: layoutOf(data, to, place.clientWidth).annotations });
+    box.replaceChildren(tools(data, trial, (change) => show(change(range()))), legend(data), place);
+    const from = whole(data);
+    await library.newPlot(place, [...spans(data), ...marks(data)], layoutOf(data, from, place.clientWidth || 900), { ...SETTINGS, doubleClick: false });
+    place.on("plotly_doubleclick", () => show(whole(data)));
+    place.on("plotly_relayout", (change) => {
+      if ("xaxis.range[0]" in change) show(range());
+    });
+    place.on("plotly_click", ({ points }) => points[0].customdata !== undefined && chosen(points[0].customdata));
+    return data;
+  }
+
+  // --- the viewer of one trial --------------------------------------------------------------------------------------
+
+  const viewer = find("#viewer");
+  const box = find("#viewer-figure");
+
+  function list(data) {
+    const listed = data.entries.map(([seconds, lane, tone, text]) => {
+      const line = element("li", "", "t-" + tone);
+      line.append(element("time", seconds.toFixed(3)), element("span", lane), element("span", text));
+      return line;
+    });
+    find("#viewer-entries").replaceChildren(...listed);
+  }
+
+  function point(number) {
+    const lines = all("#viewer-entries li");
+    lines.forEach((line, at) => line.classList.toggle("here", at === number));
+    const tone = lines[number].className;
+    for (const hidden of ["shadow", "request"]) if (tone.includes("t-" + hidden)) show(hidden, true);
+    lines[number].scrollIntoView({ block: "center" });
+  }
+
+  function show(tone, on) {
+    viewer.classList.toggle("show-" + tone, on);
+    find(`[data-show="${tone}"]`).checked = on;
+  }
+
+  async function open(trial) {
+    const row = buttonOf(trial)?.closest("tr");
+    if (!row) return;
+    find("#viewer-title").textContent = trial;
+    find("#viewer-about").replaceChildren(find(".badge", row).cloneNode(true), " ", find(".why", row).textContent);
+    find("#viewer-entries").replaceChildren();
+    viewer.dataset.trial = trial;
+    viewer.scrollTop = 0;
+    if (!viewer.open) viewer.showModal();
+    history.replaceState(null, "", "#trial=" + encodeURIComponent(trial));
+    await draw(box, async () => {
+      const data = await lanes(box, trial, point);
+      if (viewer.dataset.trial === trial) list(data);
+    });
+  }
+
+  function step(by) {
+    const rows = all(".trials tbody tr:not([hidden]) [data-open]").map((button) => button.dataset.open);
+    const next = rows[rows.indexOf(viewer.dataset.trial) + by];
+    if (next) open(next);
+  }
+
+  document.addEventListener("click", ({ target }) => {
+    const button = target.closest("button");
+    if (!button) return;
+    if (button.dataset.open) open(button.dataset.open);
+    if (button.dataset.step) step(Number(button.dataset.step));
+    if ("close" in button.dataset) viewer.close();
+    if ("copy" in button.dataset) copy(button);
+  });
+  viewer.addEventListener("close", () => {
+    drawn.delete(box);
+    history.replaceState(null, "", location.pathname + location.search);
+  });
+  all("[data-show]").forEach((input) => input.addEventListener("change", () => show(input.dataset.show, input.checked)));
+
+  async function copy(button) {
+    await navigator.clipboard?.writeText(find("code", button.parentElement).textContent);
+    button.textContent = "copied";
+  }
+
+  // --- the table of trials ------------------------------------------------------------------------------------------
+
+  const experiment = find(".filters select");
+  function filter() {
+    const groups = new Set(all("input[data-group]:checked").map((input) => input.dataset.group));
+    for (const row of all(".trials tbody tr"))
+      row.hidden = !groups.has(row.dataset.group) || Boolean(experiment?.value && experiment.value !== row.dataset.experiment);
+  }
+  all("input[data-group]").forEach((input) => input.addEventListener("change", filter));
+  experiment?.addEventListener("change", filter);
+
+  // --- drawn when looked at -----------------------------------------------------------------------------------------
+
+  const watcher = new IntersectionObserver((seen) => {
+    for (const { target, isIntersecting } of seen) {
+      if (!isIntersecting) continue;
+      watcher.unobserve(target);
+      draw(target, () => (target.dataset.trial ? lanes(target, target.dataset.trial) : figure(target)));
+    }
+  }, { rootMargin: "300px" });
+  all("main .figure").forEach((each) => watcher.observe(each));
+
+  const asked = /^#trial=(.+)$/.exec(location.hash);
+  if (asked) open(decodeURIComponent(asked[1]));
+})();

@@ -1,0 +1,119 @@
+"""The report as one HTML file that needs nothing else: no network, no other file, no server."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+import jinja2
+import plotly.offline
+from markupsafe import Markup
+
+from holdback.report.evidence import Evidence
+from holdback.report.figures import SECTIONS, Material, Section
+from holdback.report.packing import pack
+from holdback.report.paths import Path
+from holdback.report.reading import Told, read_histories
+from holdback.report.terminal import p_value_line, rate
+from holdback.report.words import headline, moment, repeat_command, run_facts
+from holdback.statistics import ExperimentSummary
+from holdback.trials.outcome import Outcome, Row
+
+__all__ = ["ROOM", "page"]
+
+ROOM = 5_000_000
+"""Characters for swim lanes: with Plotly (2 million) and the table of trials the page stays below 10 MB."""
+_BEFORE = 5
+"""Lines of a path that are shown before the point where it parts; the earlier ones are folded away."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Experiment:
+    """An experiment as the template sees it; the first of `paths` held, the second was violated."""
+
+    summary: ExperimentSummary
+    title: str
+    p_value: str
+    variants: Mapping[str, Sequence[str]]
+    paths: tuple[Path, Path] | None
+    sections: Sequence[Section]
+
+
+def page(evidence: Evidence, *, progress: Callable[[int, int], None], room: int = ROOM) -> str:
+    """The whole page.
+
+    Args:
+        evidence: the run.
+        progress: told how many histories of how many were read.
+        room: characters that the swim lanes may take; what does not fit is left out, and the page says so.
+    """
+    told = read_histories(evidence, room=room, progress=progress)
+    parcels = list(told.parcels)
+    run = evidence.run
+    return _template().render(
+        headline=headline(evidence.summary),
+        summary=evidence.summary,
+        evidence=evidence,
+        experiments=[_experiment(each, evidence, told) for each in evidence.summary.experiments],
+        told=told,
+        parcels=parcels,
+        groups=sorted(Counter((row.arm, row.outcome.value) for row in evidence.rows).items()),
+        runs=[(run_facts(each), repeat_command(each)) for each in (run, *run.get("merged", ()))],
+        plotly=pack(plotly.offline.get_plotlyjs()),
+        plotly_version=plotly.__version__,
+        before=_BEFORE,
+        outcomes=list(Outcome),
+    )
+
+
+def _template() -> jinja2.Template:
+    assets = files("holdback.report").joinpath("assets")
+
+    def read(name: str) -> str:
+        return assets.joinpath(name).read_text(encoding="utf-8")
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(read),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"rate": rate, "moment": moment, "short": _short, "json": _json}
+    environment.globals["asset"] = lambda name: Markup(read(name))  # noqa: S704  our own style and script
+    return environment.get_template("page.html.j2")
+
+
+def _experiment(summary: ExperimentSummary, evidence: Evidence, told: Told) -> _Experiment:
+    rows = [row for row in evidence.rows if row.experiment == summary.name]
+    material = Material(rows, told.timings[summary.name])
+    return _Experiment(
+        summary=summary,
+        title=_title(summary.name),
+        p_value=p_value_line(summary, evidence.summary).plain,
+        variants={arm: _variants(rows, arm) for arm in summary.arms},
+        paths=told.paths.get(summary.name),
+        sections=[section for make in SECTIONS if (section := make(material)) is not None],
+    )
+
+
+def _variants(rows: Sequence[Row], arm: str) -> list[str]:
+    return list(dict.fromkeys(row.variant for row in rows if row.arm == arm and row.variant))
+
+
+def _title(experiment: str) -> str:
+    """The test's name as a sentence: tests are named by what must hold."""
+    name = experiment.rpartition("::")[2].removeprefix("test_").replace("_", " ")
+    return name[:1].upper() + name[1:]
+
+
+def _short(text: str, trial: str) -> str:
+    """Words of a trial's timeline without the trial's own long name, which every object has in its name."""
+    return text.replace(trial, "…")
+
+
+def _json(text: str) -> Markup:
+    """JSON inside a script element: a string in it must not be able to end the element."""
+    return Markup(text.replace("<", "\\u003c"))  # noqa: S704  nothing else in JSON is markup
