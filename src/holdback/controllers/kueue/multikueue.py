@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Protocol
 
 from holdback.clock import poll
@@ -211,14 +212,14 @@ class MultiKueue:
         """
         if self._mark is not None:
             self._world.recorder.forget(self._mark)
+        # First the step: whatever gets better from here on is due to the clean-up.
+        self._trial.step("delete", jobs=[job.name for job in self._jobs], within=_GONE_WITHIN)
         for worker in self._drained:
             self._stop_policy(self._world.workers[worker].api, "None")
         for worker, name in self._preemptors:
             self._delete_job(self._world.workers[worker].api, name)
-        for job in self._jobs:
-            self._manager.api.delete(JOBS, job.name, job.namespace)
-            self._manager.api.delete(WORKLOADS, job.workload, job.namespace)
-        self._trial.step("delete", jobs=[job.name for job in self._jobs], within=_GONE_WITHIN)
+        for kind in (JOBS, WORKLOADS):
+            self._manager.api.delete_all(kind, self._trial.arm)
         left = self._await_clean(_GONE_WITHIN)
         self._trial.step("cleaned", left=left)
         if left:
@@ -243,9 +244,12 @@ class MultiKueue:
     def _remove_by_force(self) -> None:
         for _, api, kind, found in list(self._existing()):
             name = found["metadata"]["name"]
-            if api.get(kind, name, self._trial.arm):
+            api.delete(kind, name, self._trial.arm)
+            try:
                 api.patch(kind, name, {"metadata": {"finalizers": None}}, self._trial.arm)
-                api.delete(kind, name, self._trial.arm)
+            except ClusterError as error:
+                if error.status != HTTPStatus.NOT_FOUND:  # it had no finalizer, or went by itself
+                    raise
 
     def _delete_job(self, api: Api, name: str) -> None:
         made = api.get(JOBS, name, self._trial.arm)
