@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -88,13 +89,13 @@ class MultiKueue:
         self.is_clean = False
         if self._mark is None:
             self._mark = self._world.recorder.mark()
-        name = f"{self._trial.id}-{len(self._jobs)}"
+        name = _short_name(self._trial.id, len(self._jobs))
         made = self._manager.api.create(JOBS, objects.job(name, arm, cpu=cpu, managed=True), arm)
         uid = made["metadata"]["uid"]
         workload = self._await(
             lambda change: change.cluster == self.manager and owner_uid(change.object) == uid,
             within=_EVICTED_WITHIN,
-            what=f"a Workload for the Job {name}",
+            what="a Workload for the Job",
         )
         job = Job(name, arm, workload.name)
         self._jobs.append(job)
@@ -123,7 +124,7 @@ class MultiKueue:
                 and bool(cluster_name(change.object))
             ),
             within=within,
-            what=f"admission of {job.workload}",
+            what="the Job's admission",
         )
         worker = cluster_name(change.object)
         self._trial.step("admitted", workload=job.workload, worker=worker)
@@ -170,7 +171,7 @@ class MultiKueue:
                     and (change.change == "DELETED" or is_true(change.object, "Evicted"))
                 ),
                 within=_EVICTED_WITHIN,
-                what=f"eviction of {job.workload} on {on} by {by}",
+                what=f"the Job's eviction on {on} by {by}",
                 mark=mark,
             )
         except ClusterError as error:
@@ -262,3 +263,12 @@ class MultiKueue:
 
     def _stop_policy(self, api: Api, policy: str) -> None:
         api.patch(CLUSTER_QUEUES, self._trial.arm, {"spec": {"stopPolicy": policy}})
+
+
+def _short_name(trial: str, number: int) -> str:
+    """A Job's name, the same for the same trial.
+
+    It is short because Kueue writes the Workload's name, which contains it, into a label of at most 63 characters;
+    a longer one makes every dispatch fail with 422.
+    """
+    return f"t{hashlib.sha256(trial.encode()).hexdigest()[:8]}-{number}"
