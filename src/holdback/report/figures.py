@@ -80,7 +80,7 @@ def durations(material: Material) -> Section | None:
     """How long it took until an oracle's property held, a point for each trial."""
     if not material.timings:
         return None
-    figure = go.Figure(layout=_layout(height=130 + 90 * len(ARMS)))
+    figure = go.Figure(layout=_layout(height=110 + 70 * len(ARMS)))
     oracles = list(dict.fromkeys(timing.oracle for timing in material.timings))
     for arm in ARMS:
         mine = [timing for timing in material.timings if timing.row.arm == arm]
@@ -102,11 +102,9 @@ def durations(material: Material) -> Section | None:
     figure.update_xaxes(title="seconds", rangemode="tozero")
     figure.update_yaxes(automargin=True, autorange="reversed")
     never = [f"{arm}: {count}" for arm in ARMS if (count := _violated(material.rows, arm))]
-    words = (
-        f"Seconds from the first to the last event by which {' and '.join(oracles)} was found to hold, a point for "
-        "each trial."
-    )
-    left_out = f" Violated trials, which never came so far, are not shown ({', '.join(never)})." if never else ""
+    spans = dict.fromkeys(f"from {timing.since} until {timing.oracle} held" for timing in material.timings)
+    words = f"Seconds {', '.join(spans)}; a point for each trial."
+    left_out = f" Violated trials, which never came that far, are not shown ({', '.join(never)})." if never else ""
     return Section("How long it took", words + left_out, figure.to_json())
 
 

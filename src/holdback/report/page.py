@@ -19,14 +19,12 @@ from holdback.report.reading import Told, read_histories
 from holdback.report.terminal import p_value_line, rate
 from holdback.report.words import headline, moment, repeat_command, run_facts
 from holdback.statistics import ExperimentSummary
-from holdback.trials.outcome import Outcome, Row
+from holdback.trials.outcome import Row
 
 __all__ = ["ROOM", "page"]
 
 ROOM = 5_000_000
 """Characters for swim lanes: with Plotly (2 million) and the table of trials the page stays below 10 MB."""
-_BEFORE = 5
-"""Lines of a path that are shown before the point where it parts; the earlier ones are folded away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +61,6 @@ def page(evidence: Evidence, *, progress: Callable[[int, int], None], room: int 
         runs=[(run_facts(each), repeat_command(each)) for each in (run, *run.get("merged", ()))],
         plotly=pack(plotly.offline.get_plotlyjs()),
         plotly_version=plotly.__version__,
-        before=_BEFORE,
-        outcomes=list(Outcome),
     )
 
 

@@ -20,6 +20,8 @@ from holdback.trials.outcome import Outcome, Row
 __all__ = ["Kinds", "Line", "Path", "choose", "compare", "phrases"]
 
 _CHARACTERISTIC = 0.5
+_CONTEXT = 5
+"""Lines around the interesting ones that are shown with them."""
 Phrase = tuple[str, str, int]
 """A lane, words without the names and times of one trial, and the how-many-th time that they are said there."""
 
@@ -55,6 +57,38 @@ class Path:
     lines: tuple[Line, ...]
     parts: int | None
     missing: Line | None
+
+    @property
+    def seconds(self) -> float:
+        """How long the trial was."""
+        return self.lines[-1].entry.seconds if self.lines else 0.0
+
+    @property
+    def parting(self) -> Line | None:
+        """The line at which it leaves the other path."""
+        return None if self.parts is None or self.parts >= len(self.lines) else self.lines[self.parts]
+
+    @property
+    def before(self) -> tuple[Line, ...]:
+        """The lines that need no reader: long before the paths part."""
+        return self.lines[: self._shown.start]
+
+    @property
+    def shown(self) -> tuple[Line, ...]:
+        """The lines around and after the point where the paths part, up to the last characteristic one."""
+        return self.lines[self._shown.start : self._shown.stop]
+
+    @property
+    def after(self) -> tuple[Line, ...]:
+        """The lines that need no reader: long after the last characteristic one."""
+        return self.lines[self._shown.stop :]
+
+    @property
+    def _shown(self) -> range:
+        if self.parts is None:
+            return range(len(self.lines))
+        last = max((number for number, line in enumerate(self.lines) if line.characteristic), default=self.parts)
+        return range(max(0, self.parts - _CONTEXT), min(len(self.lines), max(last, self.parts) + 1 + _CONTEXT))
 
 
 @dataclass(frozen=True, slots=True)

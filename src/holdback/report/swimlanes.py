@@ -21,6 +21,8 @@ __all__ = ["BLOCKED", "DELAYED", "Lane", "Mark", "Span", "Swimlanes", "swimlanes
 Kind = Literal["scenario", "fault", "truth", "shadow", "requests"]
 DELAYED, BLOCKED = "delayed", "blocked"
 """States of a fault's lane while the fault is in force."""
+_PASSING = frozenset({404, 408, 409, 410, 429})
+"""Answers to a write that say nothing against it: the object is gone, or changed meanwhile, or come again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +57,18 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Swimlanes:
-    """Everything that a trial's picture shows; `seconds` is how long its history is."""
+    """Everything that a trial's picture shows; `seconds` is how long its history is.
+
+    `tones` are those of the entries, with the refused writes divided: `passing` are the conflicts and the like that
+    every controller meets in its daily work.
+    """
 
     seconds: float
     lanes: tuple[Lane, ...]
     spans: tuple[Span, ...]
     marks: tuple[Mark, ...]
     entries: tuple[Entry, ...]
+    tones: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Compact JSON data for the page's script: lanes by their index, milliseconds kept."""
@@ -71,7 +78,10 @@ class Swimlanes:
             "lanes": [[_title(lane, self.lanes), lane.kind] for lane in self.lanes],
             "spans": [[place[each.lane], round(each.start, 3), round(each.end, 3), each.state] for each in self.spans],
             "marks": [[place[each.lane], round(each.seconds, 3), each.entry] for each in self.marks],
-            "entries": [[round(each.seconds, 3), each.lane, each.tone, each.text] for each in self.entries],
+            "entries": [
+                [round(each.seconds, 3), each.lane, tone, each.text]
+                for each, tone in zip(self.entries, self.tones, strict=True)
+            ],
         }
 
 
@@ -89,7 +99,15 @@ def swimlanes(history: History) -> Swimlanes:
     )
     lanes = dict.fromkeys(lane for _, lane in begun)
     end = _since(history, len(history.events) - 1) if history.events else 0.0
-    return Swimlanes(end, _ordered(tuple(lanes)), spans, marks, entries)
+    tones = tuple(_tone(entry, history) for entry in entries)
+    return Swimlanes(end, _ordered(tuple(lanes)), spans, marks, entries, tones)
+
+
+def _tone(entry: Entry, history: History) -> str:
+    first = history.events[entry.events[0]]
+    return (
+        "passing" if isinstance(first, Request) and entry.tone == "refused" and first.status in _PASSING else entry.tone
+    )
 
 
 def _lane(event: Event) -> Lane:

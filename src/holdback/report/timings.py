@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdback.history.events import Step
 from holdback.history.history import History
 from holdback.oracles import Judgement
 from holdback.trials.outcome import Row
@@ -17,9 +18,10 @@ __all__ = ["Timing", "timings"]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long one trial took to satisfy one oracle."""
+    """How long one trial took to satisfy one oracle; `since` says from when on, in words."""
 
     oracle: str
+    since: str
     seconds: float
     row: Row
 
@@ -31,5 +33,6 @@ def timings(row: Row, history: History) -> list[Timing]:
         cited = [index for index in finding.events if index < len(history.events)]
         if finding.judgement is Judgement.HOLDS and len(cited) > 1 and len(cited) == len(finding.events):
             first, last = history.events[min(cited)], history.events[max(cited)]
-            found.append(Timing(finding.oracle, last.at - first.at, row))
+            since = f"the step {first.name}" if isinstance(first, Step) else "the first event it cites"
+            found.append(Timing(finding.oracle, since, last.at - first.at, row))
     return found

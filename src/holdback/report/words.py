@@ -37,6 +37,8 @@ def repeat_command(run: Mapping[str, Any]) -> str:
     if not isinstance(command, Sequence) or isinstance(command, str):
         return ""
     words = [str(word) for word in command]
+    if words[:1] == ["__main__.py"]:  # `python -m pytest`
+        words[0] = "pytest"
     seeded = any(word.startswith(_SEED_OPTION) for word in words)
     return shlex.join(words if seeded or "seed" not in run else [*words, f"{_SEED_OPTION}={run['seed']}"])
 

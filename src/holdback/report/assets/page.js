@@ -86,6 +86,7 @@
     shadow: { symbol: "line-ns-open", size: 9, colour: "text" },
     request: { symbol: "circle-open", size: 6, colour: "soft" },
     refused: { symbol: "x", size: 10, colour: "violated" },
+    passing: { symbol: "x-open", size: 7, colour: "soft" },
     note: { symbol: "triangle-up", size: 11, colour: "open" },
   };
   const height = (lane) => -lane - 0.14; // its title stands above
@@ -131,11 +132,25 @@
 
   const wrapped = (text) => text.replace(/(.{60,90}?)[\s/]/g, "$&<br>").slice(0, 900);
 
+  const faults = (data) => data.spans.filter(([lane]) => data.lanes[lane][1] === "fault");
+
+  // Where any fault was in force: drawn once, however many overlap.
   function bands(data) {
-    return data.spans.filter(([lane]) => data.lanes[lane][1] === "fault").map(([, start, end, state]) => ({
-      type: "rect", xref: "x", yref: "paper", x0: start, x1: end, y0: 0, y1: 1, layer: "below",
-      line: { width: 0 }, fillcolor: colour(state === "blocked" ? "blockband" : "band"),
-    }));
+    const merged = [];
+    for (const [, start, end, state] of faults(data).sort((one, other) => one[1] - other[1])) {
+      const last = merged.at(-1);
+      if (last && start <= last.x1 + 0.05 && last.state === state) last.x1 = Math.max(last.x1, end);
+      else merged.push({ x0: start, x1: end, state });
+    }
+    const band = { type: "rect", xref: "x", yref: "paper", y0: 0, y1: 1, layer: "below", line: { width: 0 } };
+    return merged.map(({ x0, x1, state }) => ({ ...band, x0, x1, fillcolor: colour(state === "blocked" ? "blockband" : "band") }));
+  }
+
+  function partingLine(seconds) {
+    if (seconds === undefined) return [];
+    const line = { color: colour("violated"), width: 2, dash: "dash" };
+    return [{ type: "line", xref: "x", yref: "paper", x0: seconds, x1: seconds, y0: 0, y1: 1, line, label: {
+      text: "paths part", textposition: "start", textangle: 0, xanchor: "left", font: { color: colour("violated"), size: 11 } } }];
   }
 
   function titles(data) {
@@ -152,37 +167,38 @@
     for (const [, seconds, number] of data.marks) {
       const [, , tone, text] = data.entries[number];
       if (tone !== "step" || seconds < range[0] || seconds > range[1]) continue;
-      const word = text.split(" ")[0];
-      if (seconds < free) continue;
-      free = seconds + (word.length * 7 + 12) * room;
-      shown.push({ x: seconds, y: 0.3, xanchor: "left", yanchor: "middle", text: plain(word), showarrow: false, xshift: -4, font: { size: 11, color: colour("text") } });
+      const word = text.split(" ")[0], long = (word.length * 7 + 12) * room;
+      const atEdge = seconds + long > range[1];
+      if ((atEdge ? seconds - long : seconds) < free) continue;
+      free = seconds + (atEdge ? 0 : long);
+      shown.push({ x: seconds, y: 0.3, xanchor: atEdge ? "right" : "left", yanchor: "middle", text: plain(word), showarrow: false, xshift: atEdge ? 4 : -4, font: { size: 11, color: colour("text") } });
     }
     return shown;
   }
 
-  function layoutOf(data, range, width) {
-    const labels = steps(data, range, width);
+  function layoutOf(data, range, width, parting) {
     return themed({
       height: data.lanes.length * ROW + 54, barmode: "overlay", bargap: 0, showlegend: false, hovermode: "closest", hoverdistance: 12,
       dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
       margin: { l: 6, r: 10, t: 6, b: 42 }, hoverlabel: { align: "left" },
       xaxis: { range: [...range], title: { text: "seconds since the trial began" }, zeroline: false },
       yaxis: { range: [-data.lanes.length + 0.45, 0.6], visible: false, fixedrange: true },
-      shapes: bands(data), annotations: [...titles(data).slice(1), ...labels],
+      shapes: [...bands(data), ...partingLine(parting)], annotations: labels(data, range, width),
     });
   }
 
-  function whole(data) {
-    const margin = data.seconds * 0.02 + 0.01;
-    return [-margin, data.seconds + margin];
+  const labels = (data, range, width) => [...titles(data).slice(1), ...steps(data, range, width)];
+
+  function padded(start, end) {
+    const margin = (end - start) * 0.03 + 0.01;
+    return [start - margin, end + margin];
   }
 
+  const whole = (data) => padded(0, data.seconds);
+
   function duringFaults(data) {
-    const faults = data.spans.filter(([lane]) => data.lanes[lane][1] === "fault");
-    if (!faults.length) return whole(data);
-    const start = Math.min(...faults.map((span) => span[1])), end = Math.max(...faults.map((span) => span[2]));
-    const margin = (end - start) * 0.05 + 0.02;
-    return [start - margin, end + margin];
+    const spans = faults(data);
+    return spans.length ? padded(Math.min(...spans.map((span) => span[1])), Math.max(...spans.map((span) => span[2]))) : whole(data);
   }
 
   function legend(data) {
@@ -195,17 +211,14 @@
       entry.append(state);
       made.append(entry);
     }
-    if (data.entries.some((entry) => entry[2] === "refused")) {
-      const entry = element("span", "✖ refused write");
-      entry.style.color = "var(--violated)";
-      made.append(entry);
-    }
+    for (const [tone, words] of [["refused", "✖ refused write"], ["passing", "✕ conflict, or already gone"], ["request", "○ request"]])
+      if (data.entries.some((entry) => entry[2] === tone)) made.append(element("span", words, "t-" + tone));
     return made;
   }
 
   function tools(data, title, view) {
     const made = element("div", "", "tools");
-    made.append(element("strong", title));
+    made.append(element("strong", title, "title"));
     const buttons = made.appendChild(element("span"));
     const zoom = (factor) => ([low, high]) => {
       const middle = (low + high) / 2, half = ((high - low) / 2) * factor;
@@ -226,20 +239,28 @@
     return made;
   }
 
-  async function lanes(box, trial, chosen = () => {}) {
+  async function lanes(box, trial, { until, parting, chosen = () => {} } = {}) {
     const [data, library] = await Promise.all([lanesOf(trial), plotly()]);
+    // Every object of a trial has its long name in its own.
+    for (const entry of data.entries) entry[3] = entry[3].replaceAll(trial, "…");
     const place = element("div");
     const range = () => place.layout.xaxis.range.map(Number);
-    const show = (to) => library.relayout(place, { "xaxis.range": to, annotations: layoutOf(data, to, place.clientWidth).annotations });
+    const show = (to) => library.relayout(place, { "xaxis.range": to, annotations: labels(data, to, place.clientWidth) });
     box.replaceChildren(tools(data, trial, (change) => show(change(range()))), legend(data), place);
-    const from = whole(data);
-    await library.newPlot(place, [...spans(data), ...marks(data)], layoutOf(data, from, place.clientWidth || 900), { ...SETTINGS, doubleClick: false });
+    const from = until === undefined ? whole(data) : padded(0, until);
+    const layout = layoutOf(data, from, place.clientWidth, parting);
+    await library.newPlot(place, [...spans(data), ...marks(data)], layout, { ...SETTINGS, doubleClick: false });
     place.on("plotly_doubleclick", () => show(whole(data)));
     place.on("plotly_relayout", (change) => {
       if ("xaxis.range[0]" in change) show(range());
     });
     place.on("plotly_click", ({ points }) => points[0].customdata !== undefined && chosen(points[0].customdata));
     return data;
+  }
+
+  function lanesBeside(box) {
+    const number = (text) => (text === undefined ? undefined : Number(text));
+    return lanes(box, box.dataset.trial, { until: number(box.dataset.until), parting: number(box.dataset.parting) });
   }
 
   // --- the viewer of one trial --------------------------------------------------------------------------------------
@@ -254,6 +275,7 @@
       return line;
     });
     find("#viewer-entries").replaceChildren(...listed);
+    find('[data-show="shadow"]').parentElement.hidden = !data.entries.some((entry) => entry[2] === "shadow");
   }
 
   function point(number) {
@@ -280,7 +302,7 @@
     if (!viewer.open) viewer.showModal();
     history.replaceState(null, "", "#trial=" + encodeURIComponent(trial));
     await draw(box, async () => {
-      const data = await lanes(box, trial, point);
+      const data = await lanes(box, trial, { chosen: point });
       if (viewer.dataset.trial === trial) list(data);
     });
   }
@@ -327,7 +349,7 @@
     for (const { target, isIntersecting } of seen) {
       if (!isIntersecting) continue;
       watcher.unobserve(target);
-      draw(target, () => (target.dataset.trial ? lanes(target, target.dataset.trial) : figure(target)));
+      draw(target, () => (target.dataset.trial ? lanesBeside(target) : figure(target)));
     }
   }, { rootMargin: "300px" });
   all("main .figure").forEach((each) => watcher.observe(each));
