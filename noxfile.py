@@ -46,7 +46,7 @@ def types(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """The tests that need no cluster."""
-    session.install("-e", ".")
+    session.install("-e", ".[test]")
     _need_go(session)
     session.run("holdback", "build", "caddy", "toxiproxy-server")
     session.run("pytest", *session.posargs)
@@ -84,7 +84,7 @@ def e2e(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """The figures that the project promises: start-up, trials an hour, what a lane costs."""
-    session.install("-e", ".")
+    session.install("-e", ".[test]")
     _need_go(session)
     session.run("holdback", "build")
     for path in sorted(Path("bench").glob("bench_*.py")):
