@@ -359,6 +359,8 @@ def test_workers_of_xdist_share_one_report(inner: pytest.Pytester) -> None:
 @pytest.mark.parametrize("options", [(), ("-n", "2")])
 def test_ctrl_c_keeps_and_counts_what_there_is(inner: pytest.Pytester, options: tuple[str, ...]) -> None:
     """An interrupted run writes its summary, marks it, and tells how many trials were begun and not judged."""
+    # After Ctrl-C pytest-xdist waits 10 s for its workers, for no use in a test.
+    inner.makeconftest(CONFTEST + "\nfrom xdist.workermanage import NodeManager\nNodeManager.EXIT_TIMEOUT = 1\n")
     inner.makepyfile(FIXED + "    import time; time.sleep(0.01 if trial.index < 2 else 60)\n")
     argv = [sys.executable, "-m", "pytest", "--count=5", *options]
     process = subprocess.Popen(

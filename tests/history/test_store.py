@@ -1,0 +1,157 @@
+"""The evidence on disk."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import resource
+import signal
+from pathlib import Path
+
+import pytest
+
+from holdback.errors import EvidenceError
+from holdback.history.events import FaultChange, Note, ObjectChange, Request, Step
+from holdback.history.history import History
+from holdback.history.store import Store
+
+RUN = {"id": "one", "started": 1_700_000_000.0}
+HISTORY = History(
+    (
+        Step(1.0, "submit", {"job": "a"}),
+        FaultChange(2.0, "delay 100 ms on a>b", "started", ("a>b/reads",), 100.0),
+        ObjectChange(3.0, "truth", "manager", "jobs", "ADDED", {"metadata": {"name": "a"}}),
+        Request(4.0, "kueue", "manager", "PATCH", "/api", 403, 0.1),
+        Note(5.0, "world", "gone", fatal=True),
+    ),
+    scope={"trial": "t", "clients": ["kueue"]},
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = Store(tmp_path / "report")
+    store.begin(RUN)
+    return store
+
+
+def test_a_history_comes_back_as_it_was(store: Store) -> None:
+    """Every kind of event, the scope and the state survive the disk."""
+    store.record("t", HISTORY)
+    assert store.history("t") == (HISTORY, ())
+
+
+def test_rows_come_back_in_order(store: Store) -> None:
+    """Rows are numbered by their line."""
+    store.judged({"id": "a"})
+    store.judged({"id": "b"})
+    assert store.trials() == ([(1, {"id": "a"}), (2, {"id": "b"})], [])
+
+
+def test_a_damaged_line_is_reported_and_skipped(store: Store) -> None:
+    """A line that is no JSON costs itself alone, and its number is told; so does one cut off by a killed writer."""
+    store.judged({"id": "a"})
+    with store.trials_path.open("a") as file:
+        file.write('nonsense\n[1]\n{"id": "cut')
+    store.judged({"id": "b"})
+    rows, damages = store.trials()
+    assert [row["id"] for _, row in rows] == ["a", "b"]
+    assert [damage.line for damage in damages] == [2, 3, 4]
+    assert str(damages[0]).startswith(f"{store.trials_path}:2: ")
+
+
+def test_a_damaged_history_keeps_its_other_events(store: Store) -> None:
+    """An event that cannot be decoded is reported with its line; a history without a header is refused."""
+    store.record("t", HISTORY)
+    path = store.history_path("t")
+    lines = path.read_text().splitlines()
+    lines[2] = '{"kind": "riddle", "at": 1}'
+    path.write_text("\n".join(lines))
+    history, damages = store.history("t")
+    assert len(history.events) == len(HISTORY.events) - 1
+    assert [(damage.line, damage.reason) for damage in damages] == [(3, "unknown kind of event: 'riddle'")]
+    path.write_text("\n".join(lines[1:]))
+    with pytest.raises(EvidenceError, match="no header"):
+        store.history("t")
+
+
+def test_another_run_moves_the_earlier_one_away(store: Store) -> None:
+    """Nothing is deleted, files that are not ours stay, and two reports of one second do not collide."""
+    for number in (1, 2):
+        store.judged({"id": f"of run {number}"})
+        (store.directory / "mine.txt").write_text("stay")
+        store.begin({"id": f"next {number}", "started": RUN["started"]})
+        assert store.trials() == ([], [])
+    assert (store.directory / "mine.txt").exists()
+    earlier = sorted((store.directory / "earlier").iterdir())
+    assert [path.name for path in earlier] == ["2023-11-14T22-13-20Z", "2023-11-14T22-13-20Z-2"]
+    assert [Store(path).trials()[0][0][1]["id"] for path in earlier] == ["of run 1", "of run 2"]
+
+
+def test_beginning_twice_is_beginning_once(store: Store) -> None:
+    """Every process of a run begins it; the evidence so far stays."""
+    store.judged({"id": "a"})
+    store.begin(RUN)
+    assert len(store.trials()[0]) == 1
+    assert not (store.directory / "earlier").exists()
+
+
+def test_facts_are_added_to_the_run(store: Store) -> None:
+    """amend() keeps what run.json had."""
+    store.amend(variants={"control": "v1"})
+    assert store.run()["variants"] == {"control": "v1"}
+    assert store.run()["id"] == "one"
+
+
+def _append(directory: Path, name: str) -> None:
+    for number in range(50):
+        Store(directory).judged({"id": f"{name}{number}", "padding": "x" * 5000})
+
+
+def test_processes_that_write_at_once_lose_nothing(store: Store) -> None:
+    """Two processes' lines never mix."""
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_append, args=(store.directory, name)) for name in "ab"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    rows, damages = store.trials()
+    assert not damages
+    assert {row["id"] for _, row in rows} == {f"{name}{number}" for name in "ab" for number in range(50)}
+
+
+def test_a_full_disk_is_said_and_the_evidence_stays_readable(store: Store) -> None:
+    """A write that the system cuts short raises with path and remedy and leaves the file as it was."""
+    store.judged({"id": "a"})
+    store.record("t", HISTORY)
+    before = store.trials_path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, hard))
+    try:
+        with pytest.raises(EvidenceError, match=r"trials\.jsonl") as refused:
+            store.judged({"id": "b", "padding": "x" * 10_000})
+        with pytest.raises(EvidenceError, match="histories"):
+            store.record("t", History((Step(1.0, "x" * 10_000),)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert "--holdback-report" in refused.value.remedy
+    assert store.trials_path.read_bytes() == before
+    assert store.history("t") == (HISTORY, ())
+    assert [path.name for path in store.histories.iterdir()] == ["t.jsonl"]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """A report directory that is a file is an EvidenceError."""
+    (tmp_path / "report").write_text("")
+    with pytest.raises(EvidenceError, match="report"):
+        Store(tmp_path / "report").begin(RUN)
+
+
+def test_the_summary_is_replaced(store: Store) -> None:
+    """summary.json is always one whole summary."""
+    store.summarise({"experiments": [1]})
+    store.summarise({"experiments": []})
+    assert json.loads(store.summary_path.read_text()) == {"experiments": []}
