@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from holdback.history.events import Note, Request
+from holdback.history.events import Note, Request, Step
 from holdback.history.history import History
 from holdback.report.kueue import DESCRIBERS
 from holdback.report.timeline import timeline
@@ -60,6 +60,27 @@ def test_reads_and_accepted_writes_are_shown_when_asked_for() -> None:
         f"{CLIENT} > worker1: 200 WATCH jobs"
     ]
     assert told(history) == told(stuck())
+
+
+def test_deleting_what_is_gone_is_no_refusal() -> None:
+    """A 404 for a DELETE is how a controller makes sure: shown with all requests, not with the refused writes."""
+    gone = Request(START + 7, CLIENT, "worker1", "DELETE", "/apis/batch/v1/namespaces/control/jobs/a", 404, 0.1)
+    history = replace(stuck(), events=(*stuck().events, gone))
+    assert told(history) == told(stuck())
+    assert told(history, requests=True)[-1][2] == f"{CLIENT} > worker1: 404 DELETE jobs/a"
+
+
+def test_long_names_lose_their_middle() -> None:
+    """Names in steps and paths are cut in the middle, so that a line holds more than one of them."""
+    name = "job-an-evicted-workload-is-admitted-again-control-001-ae9e2"
+    refusal = Request(
+        START + 7, CLIENT, MANAGER, "PATCH", f"/apis/g/v1/namespaces/control/workloads/{name}/status", 403, 0.1
+    )
+    history = replace(stuck(), events=(Step(START, "submit", {"workload": name}), refusal))
+    assert [text for _, _, text in told(history)] == [
+        "submit workload=job-an-evicted-w...ol-001-ae9e2",
+        f"{CLIENT} > {MANAGER}: 403 PATCH workloads/job-an-evicted-w...ol-001-ae9e2/status",
+    ]
 
 
 def test_objects_of_other_namespaces_are_left_out() -> None:

@@ -96,10 +96,12 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def _cited(row: Row | None) -> frozenset[int]:
-    """The events by which an oracle shows what it found wrong."""
-    if row is None:
-        return frozenset()
-    return frozenset(event for each in row.findings if each.judgement is not Judgement.HOLDS for event in each.events)
+    """The events by which oracles show what is wrong; without such, those by which one says that it cannot decide."""
+    findings = row.findings if row else ()
+    for judgement in (Judgement.VIOLATED, Judgement.UNKNOWN):
+        if events := frozenset(event for each in findings if each.judgement is judgement for event in each.events):
+            return events
+    return frozenset()
 
 
 def _head(evidence: _Evidence) -> RenderableType:

@@ -14,6 +14,7 @@ __all__ = ["Entry", "Tone", "timeline"]
 
 Tone = Literal["step", "fault", "truth", "shadow", "request", "refused", "note"]
 _READS = frozenset({"GET", "HEAD"})
+_LONGEST_NAME = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,9 @@ def _changes(history: History) -> Iterator[ObjectChange]:
 
 
 def _refused(request: Request) -> bool:
-    return request.method not in _READS and request.status >= 400
+    """A write that was not accepted; deleting what is gone is no refusal."""
+    gone = request.method == "DELETE" and request.status == 404
+    return request.method not in _READS and request.status >= 400 and not gone
 
 
 def _step(step: Step) -> str:
@@ -157,8 +160,13 @@ def _plain(value: object, now: float) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list | tuple):
-        return ",".join(map(str, value)) or "none"
-    return str(value)
+        return ",".join(_brief(str(each)) for each in value) or "none"
+    return _brief(str(value))
+
+
+def _brief(name: str) -> str:
+    """A name whose middle is left out where it would fill the line: beginning and end tell objects apart."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[:16]}...{name[-12:]}"
 
 
 def _request(request: Request) -> str:
@@ -173,4 +181,4 @@ def _short_path(path: str) -> str:
     rest = parts[skipped:]
     if len(rest) > 2 and rest[0] == "namespaces":
         rest = rest[2:]
-    return "/".join(rest) or path
+    return "/".join(map(_brief, rest)) or path
