@@ -80,7 +80,8 @@ def report(
             if index < len(word):
                 outcome = _LETTERS[word[index]]
                 made = row(arm, index, outcome, **changes)
-                store.plan({"id": made.id, "experiment": made.experiment, "arm": arm, "started": made.started})
+                planned = ("id", "experiment", "arm", "index", "block", "seed", "started")
+                store.plan({name: getattr(made, name) for name in planned})
                 store.record(made.id, history(made, events=events, bulk=bulk))
                 store.judged(made.to_json())
     return store

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from holdback.cli import build, doctor, judge, show
+from holdback.cli import build, compare, doctor, judge, merge, report, show
 from holdback.errors import ConfigurationError, HoldbackError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_COMMANDS = (doctor, build, show, judge)
+_COMMANDS = (doctor, build, show, report, judge, merge, compare)
 """Modules with `add(subcommands)`, which adds a parser whose default `run` takes the parsed arguments."""
 
 _EPILOG = """\

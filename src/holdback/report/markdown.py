@@ -40,7 +40,8 @@ def _lines(evidence: Evidence) -> Iterator[str]:
     for experiment in summary.experiments:
         yield from _experiment(experiment, [row for row in evidence.rows if row.experiment == experiment.name])
         yield from (_text(p_value_line(experiment, summary).plain), "")
-    yield from _run(evidence.run)
+    for run in (evidence.run, *evidence.run.get("merged", ())):
+        yield from _run(run)
 
 
 def _experiment(experiment: ExperimentSummary, rows: Sequence[Row]) -> Iterator[str]:
@@ -83,8 +84,7 @@ def _run(run: Mapping[str, Any]) -> Iterator[str]:
         yield "<details><summary>What ran</summary>"
         yield ""
         yield from (f"- {_text(name)}: {_code(_short(value))}" for name, value in facts)
-        yield ""
-        yield "</details>"
+        yield from ("", "</details>", "")
 
 
 def _rate(arm: Arm) -> str:

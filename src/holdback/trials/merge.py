@@ -1,0 +1,231 @@
+"""Several reports become one: the shards of a run, or the same experiments on several machines.
+
+Trials are numbered anew, arms side by side as they were: the blocks of one report stay blocks and never mix with
+those of another, so the test within blocks stays exact.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from holdback.errors import EvidenceError
+from holdback.history.store import Damage, Store
+from holdback.trials.outcome import Row, read_rows
+
+__all__ = ["Merged", "merge"]
+
+_MEANINGS = {"id": "they are one run", "seed": "they made the same trials"}
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge made: the rows as they are now, and the lines of the sources that could not be read."""
+
+    store: Store
+    rows: tuple[Row, ...]
+    damages: tuple[Damage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """A report to be merged; `runs` are the runs it consists of, more than one when it was merged before."""
+
+    store: Store
+    run: Mapping[str, Any]
+    runs: tuple[Mapping[str, Any], ...]
+    rows: tuple[Row, ...]
+    planned: tuple[Mapping[str, Any], ...]
+    damages: tuple[Damage, ...]
+
+    @property
+    def experiments(self) -> set[str]:
+        return {row.experiment for row in self.rows}
+
+    @property
+    def variants(self) -> set[tuple[str, str, str]]:
+        """Experiment, arm, and what it ran; a trial whose world never stood ran nothing."""
+        return {(row.experiment, row.arm, row.variant) for row in self.rows if row.variant}
+
+    def facts(self, key: str) -> set[Any]:
+        """What its runs say under a key."""
+        return {run[key] for run in self.runs if key in run}
+
+    def __str__(self) -> str:
+        return str(self.store.directory)
+
+
+def merge(
+    out: Path, sources: Sequence[Path], *, progress: Callable[[int, int], None] = lambda _done, _of: None
+) -> Merged:
+    """Join reports into the new directory `out`; the sources stay as they are. Logs are not copied.
+
+    Raises:
+        EvidenceError: `out` exists, a source is no report, or they must not be joined: the same run or seed twice,
+            a trial counted twice, other experiments, other variants.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise EvidenceError(f"{out} is there already", remedy="name a new directory for the merged report")
+    shards = [_read(source) for source in sources]
+    _check(shards)
+    store = Store(out)
+    store.begin(_run(shards))
+    merged = [part for offsets, shard in _numbered(shards) for part in _renumbered(shard, offsets)]
+    if twice := _repeated([row.id for _, _, row in merged]):
+        raise EvidenceError(f"two trials would be named {twice}", remedy="the reports come from different projects")
+    for done, (shard, old, new) in enumerate(merged, start=1):
+        _copy_history(shard.store.history_path(old.id), store.history_path(new.id), old.id, new.id)
+        progress(done, len(merged))
+    rows = tuple(row for _, _, row in merged)
+    _write_lines(store.planned_path, [line for offsets, shard in _numbered(shards) for line in _plans(shard, offsets)])
+    _write_lines(store.trials_path, [row.to_json() for row in rows])
+    return Merged(store, rows, tuple(damage for shard in shards for damage in shard.damages))
+
+
+def _read(source: Path) -> _Shard:
+    store = Store(source)
+    run = store.run()
+    if not run:
+        raise EvidenceError(
+            f"{source} has no readable run.json, so its seed is unknown", remedy="name directories that runs wrote"
+        )
+    rows, damages = read_rows(store)
+    if not rows:
+        raise EvidenceError(f"{source} has no judged trial", remedy="leave it out")
+    planned, more = store.planned()
+    return _Shard(
+        store,
+        run,
+        tuple(run.get("merged") or (run,)),
+        rows,
+        tuple(line for _, line in planned),
+        (*damages, *more),
+    )
+
+
+def _check(shards: Sequence[_Shard]) -> None:
+    """Refuse what would count a trial twice, or different things as one."""
+    if len(shards) < 2:
+        raise EvidenceError("one report alone is merged already", remedy="name two or more")
+    for shard in shards:
+        if twice := _repeated([(row.experiment, row.arm, row.index) for row in shard.rows]):
+            raise EvidenceError(f"{shard} has trial {twice[2]} of {twice[1]} of {twice[0]} twice")
+    for one, other in combinations(shards, 2):
+        _check_pair(one, other)
+
+
+def _check_pair(one: _Shard, other: _Shard) -> None:
+    for fact, meaning in _MEANINGS.items():
+        if same := one.facts(fact) & other.facts(fact):
+            raise EvidenceError(
+                f"{one} and {other} have the same {fact} {same.pop()}: {meaning}",
+                remedy="leave one of them out; shards of one experiment need seeds of their own (--holdback-seed)",
+            )
+    if differ := one.experiments ^ other.experiments:
+        raise EvidenceError(
+            f"only one of {one} and {other} has trials of {', '.join(sorted(differ))}",
+            remedy="merge reports of the same experiments",
+        )
+    if ran_differently := one.variants ^ other.variants:
+        told = "; ".join(f"{arm}: {variant}" for _, arm, variant in sorted(ran_differently))
+        raise EvidenceError(
+            f"{one} and {other} ran different variants ({told})",
+            remedy="merge reports of the same variants; `holdback compare` tells different ones apart",
+        )
+    seeds = [{(row.experiment, row.arm, row.seed) for row in shard.rows} for shard in (one, other)]
+    if twice := seeds[0] & seeds[1]:
+        raise EvidenceError(f"{len(twice)} trials are both in {one} and in {other}", remedy="leave one of them out")
+
+
+def _run(shards: Sequence[_Shard]) -> dict[str, Any]:
+    """The run.json of all together; that of each, with its damaged lines, is kept inside."""
+    runs = [run for shard in shards for run in shard.runs]
+    damaged = [str(damage) for shard in shards for damage in shard.damages]
+    return {
+        "id": uuid.uuid4().hex,
+        "started": min(shard.rows[0].started for shard in shards),
+        "merged": [dict(run) for run in runs],
+        **({"damaged": damaged} if damaged else {}),
+    }
+
+
+Offsets = Mapping[str, int]
+"""What is added to the numbers of an experiment's trials and blocks."""
+
+
+def _numbered(shards: Sequence[_Shard]) -> Iterator[tuple[Offsets, _Shard]]:
+    """Each shard with its offsets: its numbers go on where those of the shards before it end."""
+    offsets: dict[str, int] = defaultdict(int)
+    for shard in shards:
+        yield dict(offsets), shard
+        for experiment in shard.experiments:
+            mine = [row.index for row in shard.rows if row.experiment == experiment]
+            begun = [
+                line["index"] for line in shard.planned if line.get("experiment") == experiment and "index" in line
+            ]
+            offsets[experiment] += max((*mine, *begun)) + 1
+
+
+def _renumbered(shard: _Shard, offsets: Offsets) -> Iterator[tuple[_Shard, Row, Row]]:
+    for row in shard.rows:
+        by = offsets.get(row.experiment, 0)
+        new = replace(row, id=_renamed(row.id, row.index, by), index=row.index + by, block=row.block + by)
+        yield shard, row, new
+
+
+def _plans(shard: _Shard, offsets: Offsets) -> Iterator[dict[str, Any]]:
+    for line in shard.planned:
+        by = offsets.get(str(line.get("experiment")), 0)
+        numbers = {key: line[key] + by for key in ("index", "block") if isinstance(line.get(key), int)}
+        yield {**line, **numbers, "id": _renamed(str(line.get("id")), int(line.get("index", 0)), by)}
+
+
+def _renamed(trial: str, index: int, by: int) -> str:
+    """The trial's id with its new number; ids end in the number, counted from 1."""
+    return f"{trial.removesuffix(f'-{index + 1:03d}')}-{index + by + 1:03d}" if by else trial
+
+
+def _copy_history(old_path: Path, new_path: Path, old: str, new: str) -> None:
+    """Copy line by line, damaged ones too: they are told again whenever the history is read."""
+    try:
+        header, _, events = old_path.read_bytes().partition(b"\n")
+    except FileNotFoundError:
+        return  # its world never stood
+    except OSError as error:
+        raise EvidenceError(f"cannot read the evidence {old_path}: {error.strerror or error}") from error
+    if new != old:
+        header = _renamed_header(header, old, new)
+    _write(new_path, header + b"\n" + events)
+
+
+def _renamed_header(header: bytes, old: str, new: str) -> bytes:
+    try:
+        data = json.loads(header)
+        data["scope"] = {**data["scope"], "trial": new, "merged_from": old}
+    except (ValueError, KeyError, TypeError):
+        return header
+    return json.dumps(data).encode()
+
+
+def _repeated(values: Sequence[Any]) -> Any:
+    """A value that is there twice; None when there is none."""
+    return next((value for value, times in Counter(values).items() if times > 1), None)
+
+
+def _write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    _write(path, "".join(json.dumps(line) + "\n" for line in lines).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise EvidenceError(
+            f"cannot write the evidence {path}: {error.strerror or error}", remedy="free space, remove it, merge again"
+        ) from error

@@ -1,0 +1,126 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdback.errors import EvidenceError
+from holdback.history.store import Store
+from holdback.trials.merge import merge
+from holdback.trials.outcome import read_rows
+from tests.report.sample import report
+
+
+def shard(directory: Path, number: int, control: str = "vv", treatment: str = "hh", **changes: Any) -> Path:
+    """A report of its own: another run, another seed, other seeds of its trials."""
+    made = report(directory, control, treatment, facts={"id": f"run{number}", "seed": number}, **changes)
+    lines = made.trials_path.read_text().replace('"seed": 1', f'"seed": {number}1')
+    made.trials_path.write_text(lines)
+    return directory
+
+
+def test_every_trial_is_there_once_under_a_name_of_its_own(tmp_path: Path) -> None:
+    """The merged report has all trials, numbered on, each with its own history, and the sources are untouched."""
+    one, two = shard(tmp_path / "one", 1), shard(tmp_path / "two", 2, "vvv", "hhh")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
+    merged = merge(tmp_path / "out", [one, two])
+    rows, damages = read_rows(Store(tmp_path / "out"))
+    assert rows == merged.rows
+    assert not damages
+    assert [line["id"] for _, line in merged.store.planned()[0]] == [row.id for row in rows]
+    assert sorted(row.index for row in rows if row.arm == "control") == [0, 1, 2, 3, 4]
+    for row in rows:
+        history, torn = merged.store.history(row.id)
+        assert history.scope["trial"] == row.id
+        assert not torn
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_blocks_never_mix(tmp_path: Path) -> None:
+    """The arms of a block stay together, and no block holds trials of two reports: only so the test stays exact."""
+    sources = [shard(tmp_path / str(number), number, "vvv", "hh") for number in (1, 2, 3)]
+    merged = merge(tmp_path / "out", sources)
+    blocks: dict[int, set[int]] = {}
+    for row in merged.rows:
+        blocks.setdefault(row.block, set()).add(row.seed)
+    assert len(blocks) == 9
+    assert all(len(seeds) == 1 for seeds in blocks.values())
+
+
+def test_a_merged_report_can_be_merged_again(tmp_path: Path) -> None:
+    """What was merged before keeps its runs, so that its parts are recognised."""
+    one, two, three = (shard(tmp_path / str(number), number) for number in (1, 2, 3))
+    merge(tmp_path / "both", [one, two])
+    merge(tmp_path / "all", [tmp_path / "both", three])
+    assert [run["seed"] for run in Store(tmp_path / "all").run()["merged"]] == [1, 2, 3]
+    with pytest.raises(EvidenceError, match="they are one run"):
+        merge(tmp_path / "twice", [tmp_path / "both", two])
+
+
+def test_the_same_seed_is_refused(tmp_path: Path) -> None:
+    """Two machines with one seed made the same trials: they are no new evidence."""
+    one, two = shard(tmp_path / "one", 1), shard(tmp_path / "two", 2)
+    run = json.loads((two / "run.json").read_text())
+    (two / "run.json").write_text(json.dumps({**run, "seed": 1}))
+    with pytest.raises(EvidenceError, match="same seed 1"):
+        merge(tmp_path / "out", [one, two])
+
+
+def test_a_trial_is_never_counted_twice(tmp_path: Path) -> None:
+    """A copy that was given another run's name is found by its trials."""
+    one = shard(tmp_path / "one", 1)
+    two = shard(tmp_path / "two", 2)
+    (two / "trials.jsonl").write_bytes((one / "trials.jsonl").read_bytes())
+    with pytest.raises(EvidenceError, match="4 trials are both in"):
+        merge(tmp_path / "out", [one, two])
+
+
+def test_a_line_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    """A report whose file was written twice is refused by itself."""
+    one, two = shard(tmp_path / "one", 1), shard(tmp_path / "two", 2)
+    (one / "trials.jsonl").write_text((one / "trials.jsonl").read_text() * 2)
+    with pytest.raises(EvidenceError, match=r"one has trial 0 of control .* twice"):
+        merge(tmp_path / "out", [one, two])
+
+
+def test_other_experiments_are_refused(tmp_path: Path) -> None:
+    """The message names the experiment that only one of them has."""
+    one, two = shard(tmp_path / "one", 1), shard(tmp_path / "two", 2, experiment="e2e/other.py::test_y")
+    with pytest.raises(EvidenceError, match=r"e2e/other\.py::test_y"):
+        merge(tmp_path / "out", [one, two])
+
+
+def test_other_variants_are_refused(tmp_path: Path) -> None:
+    """The message names what each of them ran."""
+    one, two = shard(tmp_path / "one", 1), shard(tmp_path / "two", 2, variant="Kueue v9")
+    with pytest.raises(EvidenceError, match="Kueue v9"):
+        merge(tmp_path / "out", [one, two])
+
+
+def test_damaged_lines_are_told_and_stay_damaged(tmp_path: Path) -> None:
+    """A damaged row is reported and noted in run.json; a damaged line of a history is there to be reported again."""
+    one, two = shard(tmp_path / "one", 1), shard(tmp_path / "two", 2)
+    with (one / "trials.jsonl").open("a") as file:
+        file.write("{broken\n")
+    torn = sorted((two / "histories").iterdir())[0]
+    torn.write_text(torn.read_text() + "{broken\n")
+    merged = merge(tmp_path / "out", [one, two])
+    assert [damage.line for damage in merged.damages] == [5]
+    assert len(merged.store.run()["damaged"]) == 1
+    assert sum(len(merged.store.history(row.id)[1]) for row in merged.rows) == 1
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    """A directory that has anything in it is refused."""
+    one, two = shard(tmp_path / "one", 1), shard(tmp_path / "two", 2)
+    with pytest.raises(EvidenceError, match="is there already"):
+        merge(one, [one, two])
+
+
+@pytest.mark.parametrize("names", [["one"], ["one", "nothing"]])
+def test_what_is_no_report_is_refused(tmp_path: Path, names: list[str]) -> None:
+    """One report alone, and a directory without a run, are errors."""
+    shard(tmp_path / "one", 1)
+    with pytest.raises(EvidenceError):
+        merge(tmp_path / "out", [tmp_path / name for name in names])
+    assert not (tmp_path / "out").exists()
