@@ -124,6 +124,10 @@ def test_a_predicate_sees_each_event_once() -> None:
     """Events before the mark are not shown, those after it once and in order."""
     seen: list[str] = []
 
+    def count() -> None:
+        for number in range(200):
+            recorder.step(str(number))
+
     def saw_the_last(event: Event) -> bool:
         assert isinstance(event, Step)
         seen.append(event.name)
@@ -132,7 +136,7 @@ def test_a_predicate_sees_each_event_once() -> None:
     with Recorder() as recorder:
         recorder.step("before")
         mark = recorder.mark()
-        threading.Thread(target=lambda: [recorder.step(str(n)) for n in range(200)]).start()
+        threading.Thread(target=count).start()
         recorder.await_event(saw_the_last, within=10, mark=mark)
     assert seen == [str(n) for n in range(200)]
 

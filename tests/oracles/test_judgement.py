@@ -1,0 +1,37 @@
+"""Asking oracles."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdback.errors import ConfigurationError, Undecidable
+from holdback.history.history import History
+from holdback.oracles import Finding, Judgement, judge
+
+EMPTY = History(())
+
+
+def holds(history: History) -> Finding:
+    return Finding("holds", Judgement.HOLDS, "fine")
+
+
+def crashes(history: History) -> Finding:
+    raise KeyError("metadata")
+
+
+def cannot(history: History) -> Finding:
+    raise Undecidable("no eviction in this history", remedy="record one")
+
+
+def test_every_oracle_is_asked_whatever_became_of_the_others() -> None:
+    """A crashed oracle is UNKNOWN with the exception's words; the others' findings stand."""
+    findings = judge(EMPTY, [crashes, holds, cannot])
+    assert [finding.judgement for finding in findings] == [Judgement.UNKNOWN, Judgement.HOLDS, Judgement.UNKNOWN]
+    assert findings[0] == Finding("crashes", Judgement.UNKNOWN, "KeyError: 'metadata'")
+    assert "no eviction in this history" in findings[2].reason
+
+
+def test_no_oracle_is_an_error() -> None:
+    """Without oracles nothing could be violated, which must not read as HOLDS."""
+    with pytest.raises(ConfigurationError):
+        judge(EMPTY, [])
