@@ -105,9 +105,9 @@ def _title(experiment: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _short(text: str, trial: str) -> str:
-    """Words of a trial's timeline without the trial's own long name, which every object has in its name."""
-    return text.replace(trial, "…")
+def _short(reason: str, trial: str) -> str:
+    """A reason without the trial's own long name, which every object has in its name."""
+    return reason.replace(trial, "…")
 
 
 def _json(text: str) -> Markup:

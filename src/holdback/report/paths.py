@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from holdback.history.history import History
 from holdback.report.kueue import DESCRIBERS
-from holdback.report.timeline import Entry, timeline
+from holdback.report.timeline import Entry, brief, timeline
 from holdback.trials.arms import CONTROL, TREATMENT
 from holdback.trials.outcome import Outcome, Row
 
@@ -199,7 +199,7 @@ def _roles(history: History) -> dict[str, str]:
     return {
         **own,
         **dict.fromkeys(history.namespaces, "namespace"),
-        **dict.fromkeys((event.name for event in objects), "object"),
+        **dict.fromkeys((form for event in objects for form in (event.name, brief(event.name))), "object"),
         **{cluster: f"cluster{number}" for number, cluster in enumerate(ordered)},
     }
 
@@ -207,7 +207,9 @@ def _roles(history: History) -> dict[str, str]:
 def _plain(text: str, roles: dict[str, str]) -> str:
     """Words in an order of their own: a list of workers is sorted by names, which differ."""
     without_counts = re.sub(r", \d+ times over [\d.]+ s$", "", text)
-    return " ".join(sorted(re.sub(r"\d+\.\d+", "#", _replaced(without_counts, roles)).replace(",", " ").split()))
+    return " ".join(
+        sorted(re.sub(r"\d+\.\d+", "#", _replaced(without_counts, roles)).replace(",", " ").replace("=", "= ").split())
+    )
 
 
 def _replaced(text: str, roles: dict[str, str]) -> str:

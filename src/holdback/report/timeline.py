@@ -10,7 +10,7 @@ from holdback.history.events import Event, FaultChange, Note, ObjectChange, Requ
 from holdback.history.history import History
 from holdback.report.describing import Describer, describe_any
 
-__all__ = ["Entry", "Tone", "timeline"]
+__all__ = ["Entry", "Tone", "brief", "timeline"]
 
 Tone = Literal["step", "fault", "truth", "shadow", "request", "refused", "note"]
 _READS = frozenset({"GET", "HEAD"})
@@ -160,11 +160,11 @@ def _plain(value: object, now: float) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list | tuple):
-        return ",".join(_brief(str(each)) for each in value) or "none"
-    return _brief(str(value))
+        return ",".join(brief(str(each)) for each in value) or "none"
+    return brief(str(value))
 
 
-def _brief(name: str) -> str:
+def brief(name: str) -> str:
     """A name whose middle is left out where it would fill the line: beginning and end tell objects apart."""
     return name if len(name) <= _LONGEST_NAME else f"{name[:16]}...{name[-12:]}"
 
@@ -181,4 +181,4 @@ def _short_path(path: str) -> str:
     rest = parts[skipped:]
     if len(rest) > 2 and rest[0] == "namespaces":
         rest = rest[2:]
-    return "/".join(map(_brief, rest)) or path
+    return "/".join(map(brief, rest)) or path

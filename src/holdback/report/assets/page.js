@@ -241,8 +241,6 @@
 
   async function lanes(box, trial, { until, parting, chosen = () => {} } = {}) {
     const [data, library] = await Promise.all([lanesOf(trial), plotly()]);
-    // Every object of a trial has its long name in its own.
-    for (const entry of data.entries) entry[3] = entry[3].replaceAll(trial, "…");
     const place = element("div");
     const range = () => place.layout.xaxis.range.map(Number);
     const show = (to) => library.relayout(place, { "xaxis.range": to, annotations: labels(data, to, place.clientWidth) });
