@@ -262,3 +262,21 @@ def test_settling_notices_that_the_world_died(trial: Trial, world: World) -> Non
 def test_randomness_comes_from_the_plan(world: World) -> None:
     """Two trials with one seed draw the same numbers."""
     assert Trial(PLAN, [done]).random.random() == Trial(PLAN, [done]).random.random()
+
+
+def test_what_is_deferred_is_part_of_the_trial(trial: Trial, store: Store) -> None:
+    """Clean-up runs last first after a scenario that failed too, is in the history, and its failure is INVALID."""
+
+    def refuse() -> None:
+        raise HoldbackError("the Job is still there")
+
+    trial.defer(refuse)
+    trial.defer(lambda: trial.step("cleaned"))
+    row = runner.run(trial, lambda: trial.step("done"), store)
+    assert (row.outcome, row.reason) == (Outcome.INVALID, "clean-up: the Job is still there")
+    assert [step.name for _, step in store.history(PLAN.id)[0].steps()] == ["done", "cleaned", "end"]
+    again = Trial(PLAN, [done])
+    again.bind(trial.world)
+    again.defer(lambda: again.step("cleaned"))
+    runner.run(again, raises(HoldbackError("away")), store)
+    assert [step.name for _, step in store.history(PLAN.id)[0].steps()] == ["cleaned", "end"]
