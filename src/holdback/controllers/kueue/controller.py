@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +25,19 @@ from holdback.certificates import Authority
 from holdback.clock import poll
 from holdback.clusters.access import Access
 from holdback.clusters.api import Api
-from holdback.clusters.kinds import CRDS
+from holdback.clusters.kinds import Kind, kind_of
 from holdback.controllers.kueue import manifests as kueue_manifests
+from holdback.controllers.kueue.kinds import WORKLOADS
 from holdback.controllers.kueue.manifests import Manifests, merge
 from holdback.controllers.kueue.source import KueueBuild
 from holdback.errors import ClusterError
 
 __all__ = ["Settings", "installed", "started"]
 
-_ESTABLISHED_WITHIN = 60.0
+_SERVED_WITHIN = 60.0
 _READY_WITHIN = 120.0
+_AT_ONCE = 8
+"""Objects that are created at the same time."""
 _LOG_LEVEL = 3  # the level at which Kueue says why a reconcile did what it did
 
 
@@ -61,24 +66,24 @@ class Installation:
     token: str = field(repr=False)
 
 
-def installed(run: process.Run, api: Api, build: KueueBuild, settings: Settings, *, name: str) -> Installation:
-    """Install the objects of `build`'s version into the cluster behind `api`.
+def installed(
+    run: process.Run, api: Api, build: KueueBuild, manifests: Manifests, settings: Settings, *, name: str
+) -> Installation:
+    """Install the objects of `build`'s version, its parsed `manifests`, into the new cluster behind `api`.
 
     Raises:
-        ClusterError: an object was refused, or a CRD was not established in time.
+        ClusterError: an object was refused, or a CRD was not served in time.
     """
-    manifests = Manifests.parse(build.manifests.read_text())
     port, health = run.port(), run.port()
     authority = Authority.create("kueue-ca", dns=["kueue-ca"])
     leaf = authority.issue(kueue_manifests.WEBHOOK_DNS, dns=[kueue_manifests.WEBHOOK_DNS])
     objects = manifests.outside(port=port, ca=authority.pem, frameworks=settings.frameworks)
-    crds = [found for found in objects if found["kind"] == "CustomResourceDefinition"]
-    api.apply(objects[0])
-    with ThreadPoolExecutor(4, thread_name_prefix=f"install-{name}") as pool:
-        list(pool.map(api.apply, objects[1:]))
-    _await_established(api, [crd["metadata"]["name"] for crd in crds])
     files = {"tls.crt": leaf.pem, "tls.key": leaf.key_pem, "ca.crt": authority.pem, "ca.key": authority.key_pem}
-    api.apply(_secret(kueue_manifests.WEBHOOK_SECRET, files))
+    namespace, *rest = [*objects, _secret(kueue_manifests.WEBHOOK_SECRET, files)]
+    _create(api, namespace)
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"install-{name}") as pool:
+        list(pool.map(partial(_create, api), rest))
+    _await_served(api, [found for found in objects if found["kind"] == "CustomResourceDefinition"])
     directory = run.directory / f"{name}-webhook"
     directory.mkdir(mode=0o700)
     for file, text in files.items():
@@ -101,26 +106,29 @@ def started(run: process.Run, installation: Installation, access: Access, *, nam
     configuration.write_text(yaml.safe_dump(_configuration(installation)))
     kubeconfig = access.write(run.directory / f"{name}.kubeconfig")
     argv: list[str | Path] = [installation.build.binary, f"--config={configuration}", f"--zap-log-level={_LOG_LEVEL}"]
-    with process.child(run, name, argv, env={"KUBECONFIG": str(kubeconfig)}) as child:
-        process.await_ready(child, _serves(installation), within=_READY_WITHIN, what="Kueue's webhooks")
+    child = process.start(run, name, argv, env={"KUBECONFIG": str(kubeconfig)})
+    try:
+        _await_serving(child, installation)
         yield child
+    finally:
+        child.kill()  # it writes its log unbuffered, and its cluster is thrown away: there is nothing to end in order
 
 
-def _serves(installation: Installation) -> Callable[[], bool]:
+def _await_serving(child: process.Child, installation: Installation) -> None:
+    trust = ssl.create_default_context(cafile=str(installation.certificates / "ca.crt"))
     health = f"http://127.0.0.1:{installation.health_port}/readyz"
     webhook = f"https://127.0.0.1:{installation.webhook_port}/"
-    trust = ssl.create_default_context(cafile=str(installation.certificates / "ca.crt"))
+    # One client for all questions: a new one each time would spend more on reading certificates than on asking.
+    with httpx.Client(verify=trust, timeout=1, trust_env=False) as client:
 
-    def probe() -> bool:
-        try:
-            # any answer of the webhook server will do: what it serves at / is its own business
-            return httpx.get(health, timeout=1, trust_env=False).is_success and bool(
-                httpx.get(webhook, timeout=1, verify=trust, trust_env=False).status_code
-            )
-        except httpx.HTTPError:
-            return False
+        def serves() -> bool:
+            try:
+                # any answer of the webhook server will do: what it serves at / is its own business
+                return client.get(health).is_success and bool(client.get(webhook).status_code)
+            except httpx.HTTPError:
+                return False
 
-    return probe
+        process.await_ready(child, serves, within=_READY_WITHIN, what="Kueue's webhooks")
 
 
 def _configuration(installation: Installation) -> dict[str, Any]:
@@ -151,18 +159,39 @@ def _secret(name: str, files: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _await_established(api: Api, names: list[str]) -> None:
-    waiting = set(names)
+def _create(api: Api, found: dict[str, Any]) -> None:
+    api.create(kind_of(found), found)
+
+
+def _await_served(api: Api, crds: Iterable[Mapping[str, Any]]) -> None:
+    """Wait until Kueue can discover its resources, and list them at its first try.
+
+    The first list of a resource makes the API server start a cache for it, and is refused until that is there; a
+    Kueue that is refused tries again only after a second.
+    """
+    group, version = WORKLOADS.group, WORKLOADS.version
+    waiting = {crd["spec"]["names"]["plural"] for crd in crds}
+    discovery = Kind(group, version, "APIResourceList", plural="")  # /apis/GROUP/VERSION itself
 
     def probe() -> bool:
-        for crd in api.list(CRDS):
-            conditions = crd.get("status", {}).get("conditions") or ()  # null at first
-            if any(found["type"] == "Established" and found["status"] == "True" for found in conditions):
-                waiting.discard(crd["metadata"]["name"])
+        known = {found["name"] for found in (api.get(discovery, "") or {}).get("resources", ())}
+        for plural in waiting & known:
+            if _lists(api, Kind(group, version, "", plural)):
+                waiting.discard(plural)
         return not waiting
 
-    if not poll(probe, within=_ESTABLISHED_WITHIN, every=0.2):
+    if not poll(probe, within=_SERVED_WITHIN, every=0.1):
         raise ClusterError(
-            f"not established after {_ESTABLISHED_WITHIN:g} s: {', '.join(sorted(waiting))}",
+            f"not served as {group}/{version} after {_SERVED_WITHIN:g} s: {', '.join(sorted(waiting))}",
             remedy="see the API server's log",
         )
+
+
+def _lists(api: Api, kind: Kind) -> bool:
+    try:
+        api.list(kind)
+    except ClusterError as error:
+        if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.TOO_MANY_REQUESTS}:
+            return False
+        raise
+    return True

@@ -3,7 +3,8 @@
 The rendered `config/default` of the version under test is kept as it is: namespace, CRDs, service account, RBAC,
 webhooks, the shipped configuration. Only what points at a pod is replaced: every webhook's and CRD conversion's
 `service` by a `url` on loopback with the CA that signed Kueue's serving certificate. What cannot exist without
-pods (Deployment, Services, the visibility API) is left out.
+pods (Deployment, Services, the visibility API) is left out, and so is the prose in the CRDs' schemas: it means nothing
+to anybody here, and costs an API server half of its work with them.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Manifests:
     @classmethod
     def parse(cls, text: str) -> Manifests:
         """From the YAML that kustomize rendered."""
-        objects = tuple(found for found in yaml.load_all(text, Loader=_LOADER) if found)
+        objects = tuple(_without_prose(found) for found in yaml.load_all(text, Loader=_LOADER) if found)
         for found in objects:
             if found["kind"] == "ConfigMap" and "controller_manager_config.yaml" in found.get("data", {}):
                 shipped = yaml.safe_load(found["data"]["controller_manager_config.yaml"])
@@ -90,6 +91,26 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         mine = merged.get(key)
         merged[key] = merge(mine, value) if isinstance(value, Mapping) and isinstance(mine, Mapping) else value
     return merged
+
+
+def _without_prose(found: dict[str, Any]) -> dict[str, Any]:
+    if found["kind"] == "CustomResourceDefinition":
+        for version in found["spec"].get("versions", ()):
+            version["schema"] = _schema_without_prose(version["schema"])
+    return found
+
+
+def _schema_without_prose(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_schema_without_prose(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        # a property may be called `description` as well: its value is a schema; and values are no schemas
+        key: value if key in {"default", "enum", "example"} else _schema_without_prose(value)
+        for key, value in schema.items()
+        if key != "description" or not isinstance(value, str)
+    }
 
 
 def _pointed_at(found: dict[str, Any], port: int, ca: str, frameworks: set[str]) -> dict[str, Any]:

@@ -68,6 +68,10 @@ class MultiKueue:
         """From this arm's manager to each worker."""
         return self._world.links(self._trial.arm)
 
+    def link(self, worker: str) -> Link:
+        """From this arm's manager to that worker."""
+        return next(link for link in self.links if link.cluster == worker)
+
     @property
     def own_link(self) -> Link:
         """From this arm's manager to its own API server."""

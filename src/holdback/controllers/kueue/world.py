@@ -22,7 +22,7 @@ from holdback.clusters.local import LocalCluster, local_clusters
 from holdback.controllers.kueue import objects
 from holdback.controllers.kueue.controller import Settings, installed, started
 from holdback.controllers.kueue.kinds import CLUSTER_QUEUES, MULTIKUEUE_CLUSTERS, WORKLOADS
-from holdback.controllers.kueue.manifests import NAMESPACE
+from holdback.controllers.kueue.manifests import NAMESPACE, Manifests
 from holdback.controllers.kueue.source import KueueBuild
 from holdback.errors import ClusterError
 from holdback.history.recorder import Recorder
@@ -118,8 +118,7 @@ def multikueue_world(
         say(f"starting {len(names)} Kueues")
         kueues = _start_kueues(stack, run, clusters, traffic, build_of)
         say("connecting managers and workers")
-        for arm, manager in managers.items():
-            _connect(arm, clusters[manager].api, {name: clusters[name].api for name in workers}, traffic)
+        _connect(managers, workers, clusters, traffic)
         recorder = stack.enter_context(_recorder(clusters, traffic))
         yield MultiKueueWorld(
             network=traffic,
@@ -142,9 +141,13 @@ def _start_kueues(
     traffic: Network,
     build_of: Mapping[str, KueueBuild],
 ) -> dict[str, process.Child]:
+    manifests = {path: Manifests.parse(path.read_text()) for path in {each.manifests for each in build_of.values()}}
+
     def start(name: str) -> process.Child:
-        settings = Settings(configuration={"multiKueue": {"origin": name}})
-        installation = installed(run, clusters[name].api, build_of[name], settings, name=_kueue(name))
+        build, settings = build_of[name], Settings(configuration={"multiKueue": {"origin": name}})
+        installation = installed(
+            run, clusters[name].api, build, manifests[build.manifests], settings, name=_kueue(name)
+        )
         access = traffic.access(Link(_kueue(name), name, WATCHED), installation.token)
         context: AbstractContextManager[process.Child] = started(run, installation, access, name=_kueue(name))
         return stack.enter_context(context)  # appending to the stack is atomic
@@ -152,22 +155,34 @@ def _start_kueues(
     return {_kueue(name): child for name, child in _each(start, list(clusters)).items()}
 
 
-def _connect(arm: str, manager: Api, workers: Mapping[str, Api], traffic: Network) -> None:
-    """Make the arm's queues on all of them, and the manager's MultiKueue; wait until it is active."""
-    account = f"multikueue-{arm}"
+def _connect(
+    managers: Mapping[str, str], workers: Sequence[str], clusters: Mapping[str, LocalCluster], traffic: Network
+) -> None:
+    """Make each arm's queues on all clusters, and its manager's MultiKueue; wait until everything is active."""
 
-    def prepare(name: str) -> str:
-        for wanted in (*objects.worker_objects(arm), *objects.multikueue_account(account)):
-            workers[name].apply(wanted)
-        token = workers[name].token(account, NAMESPACE)
-        return traffic.access(Link(_kueue(_manager(arm)), name, WATCHED), token).kubeconfig()
+    def prepare(worker: str) -> dict[str, str]:
+        """The kubeconfigs by which each arm's manager reaches the worker."""
+        api = clusters[worker].api
+        kubeconfigs = {}
+        for arm, manager in managers.items():
+            account = f"multikueue-{arm}"
+            for wanted in (*objects.worker_objects(arm), *objects.multikueue_account(account)):
+                api.apply(wanted)
+            access = traffic.access(Link(_kueue(manager), worker, WATCHED), api.token(account, NAMESPACE))
+            kubeconfigs[arm] = access.kubeconfig()
+        return kubeconfigs
 
-    kubeconfigs = _each(prepare, list(workers))
-    for wanted in objects.manager_objects(arm, list(kubeconfigs.items())):
-        manager.apply(wanted)
-    for api in (manager, *workers.values()):
-        _await_active(api, CLUSTER_QUEUES, [arm])
-    _await_active(manager, MULTIKUEUE_CLUSTERS, list(workers))
+    prepared = _each(prepare, workers)
+
+    def connect(arm: str) -> None:
+        for wanted in objects.manager_objects(arm, [(worker, prepared[worker][arm]) for worker in workers]):
+            clusters[managers[arm]].api.apply(wanted)
+
+    _each(connect, list(managers))
+    for arm, manager in managers.items():
+        for name in (manager, *workers):
+            _await_active(clusters[name].api, CLUSTER_QUEUES, [arm])
+        _await_active(clusters[manager].api, MULTIKUEUE_CLUSTERS, workers)
 
 
 def _await_active(api: Api, kind: Kind, names: Sequence[str]) -> None:
