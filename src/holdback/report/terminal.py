@@ -70,7 +70,8 @@ def p_value_line(experiment: ExperimentSummary, summary: Summary) -> Text:
     if experiment.p_value is None:
         return Text("No p-value: an arm has no decided trial.")
     test = "valid at every look (test martingale)" if summary.sequential else "one-sided, exact within blocks"
-    line = f"p = {experiment.p_value:.2g} ({test}, {experiment.blocks} blocks)"
+    blocks = f"{experiment.blocks} block{'' if experiment.blocks == 1 else 's'}"
+    line = f"p = {experiment.p_value:.2g} ({test}, {blocks})"
     if experiment.p_adjusted is not None and experiment.p_adjusted != experiment.p_value:
         line += f"; {experiment.p_adjusted:.2g} after Holm's correction"
     return Text(line)
