@@ -135,10 +135,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 def test_a_job_is_followed_from_submission_to_a_worker(world: World) -> None:
     """The driver learns the Workload's name from its owner, and the worker from the manager alone."""
     job = world.submit()
-    assert (job.name, job.workload) == ("t-0", "job-a")
+    assert (job.namespace, job.workload) == (ARM, "job-a")
+    assert ("jobs", job.name) in world.apis[MANAGER].objects
     world.recorder.record(copy(1.2, "worker2", "Admitted"))
     world.recorder.record(manager(1.3, "Admitted"))
-    with pytest.raises(ClusterError, match="admission of job-a was not seen within 0 s"):
+    with pytest.raises(ClusterError, match="admission was not seen within 0 s"):
         world.driver.admitted(job, within=0)
     world.recorder.record(manager(1.4, "Admitted", on="worker1"))
     assert world.driver.admitted(job, within=0) == "worker1"
@@ -149,7 +150,7 @@ def test_an_eviction_that_does_not_come_is_a_fault_that_did_not_fire(world: Worl
     """Without its eviction a trial shows nothing, and one on another worker is not the one that was asked for."""
     job = world.submit()
     world.recorder.record(copy(1.2, "worker2", "Evicted"))
-    with pytest.raises(FaultError, match="eviction of job-a on worker1 by drain was not seen"):
+    with pytest.raises(FaultError, match="eviction on worker1 by drain was not seen"):
         world.driver.evict(job, on="worker1")
 
 
@@ -200,7 +201,7 @@ def test_what_goes_by_itself_meanwhile_is_no_failure(world: World) -> None:
     world.submit()
     worker = world.apis["worker2"]
     worker.put(WORKLOADS, "job-a")
-    worker.put(JOBS, "t-0")
+    worker.put(JOBS, "a-job")
     worker.on_delete = lambda _plural, _name: worker.objects.clear()
     world.driver.clean()
     assert world.driver.is_clean
@@ -219,7 +220,7 @@ def test_what_resists_makes_the_world_dirty(world: World) -> None:
 
 def test_a_job_whose_workload_never_came_is_cleaned_up_too(world: World) -> None:
     """A submission that failed half-way leaves no Job behind."""
-    with pytest.raises(ClusterError, match="a Workload for the Job t-0 was not seen"):
+    with pytest.raises(ClusterError, match="a Workload for the Job was not seen"):
         world.driver.submit()
     assert world.apis[MANAGER].objects
     world.driver.clean()
@@ -245,7 +246,7 @@ def test_a_preemptor_goes_with_its_workload(world: World) -> None:
     with pytest.raises(FaultError):
         world.driver.preempt(job, on="worker1")
     worker = world.apis["worker1"]
-    worker.put(WORKLOADS, "job-preemptor", owner="uid-t-0-preemptor")
-    worker.put(WORKLOADS, "job-a", owner="uid-t-0")
+    worker.put(WORKLOADS, "job-preemptor", owner=f"uid-{job.name}-preemptor")
+    worker.put(WORKLOADS, "job-a", owner=f"uid-{job.name}")
     world.driver.clean()
     assert world.trial.steps["cleaned"] == {"left": ["worker1 workloads job-a"]}
