@@ -26,6 +26,8 @@ from holdback.errors import ClusterError, ProcessExited
 from holdback.process import Run, open_run
 from holdback.process.reaper import members
 
+pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
+
 _OWNER = """
 import sys, time
 from pathlib import Path
