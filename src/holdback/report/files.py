@@ -64,13 +64,21 @@ def _write(
             with path.open("a", encoding="utf-8") as file:
                 file.write(text)
         else:
-            beside = path.with_name(f".{path.name}.new")
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(path)  # a full disk leaves the file of before, not half of this one
+            _replace(path, text)
     except Exception as error:  # noqa: BLE001  whatever it is, the run and its verdict stand
         complain(f"{path} was not written: {type(error).__name__}: {' '.join(str(error).split())}")
         return None
     return path
+
+
+def _replace(path: Path, text: str) -> None:
+    """A full disk leaves the file of before, not half of this one."""
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _say(line: str) -> None:

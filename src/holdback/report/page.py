@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 import jinja2
@@ -59,9 +60,15 @@ def page(evidence: Evidence, *, progress: Callable[[int, int], None], room: int 
         parcels=parcels,
         groups=sorted(Counter((row.arm, row.outcome.value) for row in evidence.rows).items()),
         runs=[(run_facts(each), repeat_command(each)) for each in (run, *run.get("merged", ()))],
-        plotly=pack(plotly.offline.get_plotlyjs()),
+        plotly=_plotly(),
         plotly_version=plotly.__version__,
     )
+
+
+@cache
+def _plotly() -> str:
+    """Plotly's script, packed."""
+    return pack(plotly.offline.get_plotlyjs())
 
 
 def _template() -> jinja2.Template:

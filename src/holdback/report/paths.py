@@ -173,47 +173,41 @@ def _place(index: int, there: _Told, here: _Told) -> int:
 
 
 def phrases(history: History, entries: Sequence[Entry]) -> list[set[Phrase]]:
-    """What each entry says, phrase by phrase, in words that are the same in other trials.
-
-    Clusters get the part that they play: they are numbered in the order in which the scenario's steps name them, so
-    that the worker which was evicted from has one name, whichever it was.
-    """
-    roles = _roles(history)
+    """What each entry says, phrase by phrase, in words that are the same in other trials."""
+    general = _generaliser(history)
     times: Counter[tuple[str, str]] = Counter()
     said = []
     for entry in entries:
         title, _, rest = entry.text.partition(": ") if entry.tone in {"truth", "shadow"} else ("", "", entry.text)
-        lane = _replaced(f"{entry.lane} {title}", roles)
-        words = {(lane, _plain(text, roles)) for text in rest.split("; ")}
+        lane = general(f"{entry.lane} {title}")
+        words = {(lane, _plain(general(text))) for text in rest.split("; ")}
         times.update(words)
         said.append({(*each, times[each]) for each in words})
     return said
 
 
-def _roles(history: History) -> dict[str, str]:
+def _generaliser(history: History) -> Callable[[str], str]:
+    """Replaces the names of one trial by the parts that they play.
+
+    Clusters are numbered in the order in which the scenario's steps name them, so that the worker which was evicted
+    from has one name, whichever it was.
+    """
     objects = [event for _, event in history.objects()]
     clusters = {event.cluster for event in objects}
     named = [value for _, step in history.steps() for value in step.detail.values() if isinstance(value, str)]
     ordered = dict.fromkeys([value for value in named if value in clusters] + sorted(clusters))
-    own = {str(history.scope.get(key, "")): key for key in ("trial", "arm")}
-    return {
-        **own,
+    parts = {
+        **{str(history.scope.get(key, "")): key for key in ("trial", "arm")},
         **dict.fromkeys(history.namespaces, "namespace"),
         **dict.fromkeys((form for event in objects for form in (event.name, brief(event.name))), "object"),
         **{cluster: f"cluster{number}" for number, cluster in enumerate(ordered)},
     }
+    longest_first = sorted(filter(None, parts), key=len, reverse=True)
+    names = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, longest_first)) or '(?!)'})(?!\w)")
+    return lambda text: names.sub(lambda found: parts[found[0]], text)
 
 
-def _plain(text: str, roles: dict[str, str]) -> str:
-    """Words in an order of their own: a list of workers is sorted by names, which differ."""
-    without_counts = re.sub(r", \d+ times over [\d.]+ s$", "", text)
-    return " ".join(
-        sorted(re.sub(r"\d+\.\d+", "#", _replaced(without_counts, roles)).replace(",", " ").replace("=", "= ").split())
-    )
-
-
-def _replaced(text: str, roles: dict[str, str]) -> str:
-    for name, role in sorted(roles.items(), key=lambda item: len(item[0]), reverse=True):
-        if name:
-            text = text.replace(name, role)
-    return text
+def _plain(text: str) -> str:
+    """Words without times and counts, in an order of their own: a list of workers is sorted by names, which differ."""
+    uncounted = re.sub(r", \d+ times over [\d.]+ s$", "", text)
+    return " ".join(sorted(re.sub(r"\d+\.\d+", "#", uncounted).replace(",", " ").replace("=", "= ").split()))
