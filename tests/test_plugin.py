@@ -29,7 +29,7 @@ from holdback.history.recorder import Recorder
 
 class Network:
     links = ()
-    def delay(self, lanes, milliseconds, jitter=0): return contextlib.nullcontext()
+    def delay(self, lanes, milliseconds=0, jitter=0, of="answers"): return contextlib.nullcontext()
     hold = cut = delay
     def residue(self): return []
 

@@ -8,7 +8,7 @@ import pytest
 from holdback.errors import FaultError
 from holdback.faults.injection import Phase, Ways, inject
 from holdback.faults.values import Cut, Delay, Fault, Hold
-from holdback.traffic.lanes import Lane, Link
+from holdback.traffic.lanes import Lane, Link, Side
 from holdback.traffic.network import Network
 
 LINK = Link("kueue", "worker1", ("workloads",))
@@ -26,11 +26,13 @@ class Ledger:
         self.entries: list[str] = []
         self._no_start, self._no_end = start, end
 
-    def delay(self, lanes: Sequence[Lane], milliseconds: float, jitter: float = 0) -> AbstractContextManager[None]:
-        return self._one("delay", lanes, f" {milliseconds:g}~{jitter:g}")
+    def delay(
+        self, lanes: Sequence[Lane], milliseconds: float, jitter: float = 0, *, of: Side = "answers"
+    ) -> AbstractContextManager[None]:
+        return self._one("delay", lanes, f" {milliseconds:g}~{jitter:g} of {of}")
 
-    def hold(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]:
-        return self._one("hold", lanes)
+    def hold(self, lanes: Sequence[Lane], *, of: Side = "answers") -> AbstractContextManager[None]:
+        return self._one("hold", lanes, f" of {of}")
 
     def cut(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]:
         return self._one("cut", lanes)
@@ -51,7 +53,7 @@ class Ledger:
         self.entries.append(f"{phase} {type(fault).__name__} {len(lanes)}")
 
 
-FAULTS: list[Fault] = [Delay(LINK.reads, 100, 5), Hold(LINK.watch("workloads")), Cut(LINK)]
+FAULTS: list[Fault] = [Delay(LINK.reads, 100, 5), Hold(LINK.watch("workloads"), of="requests"), Cut(LINK)]
 
 
 def test_each_fault_reaches_the_network_as_what_it_is() -> None:
@@ -60,9 +62,9 @@ def test_each_fault_reaches_the_network_as_what_it_is() -> None:
     with inject(ledger, FAULTS, ledger.record):
         ledger.entries.append("inside")
     assert ledger.entries == [
-        "delay 100~5 on reads",
+        "delay 100~5 of answers on reads",
         "started Delay 1",
-        "hold on watch:workloads",
+        "hold of requests on watch:workloads",
         "started Hold 1",
         "cut on watch:workloads watches reads writes",
         "started Cut 4",
@@ -135,4 +137,9 @@ def test_a_recorder_that_fails_leaves_nothing_in_force() -> None:
 
     with pytest.raises(OSError, match="disk full"), inject(ledger, FAULTS, record):
         pytest.fail("the block must not begin")
-    assert ledger.entries == ["delay 100~5 on reads", "hold on watch:workloads", "end hold", "end delay"]
+    assert ledger.entries == [
+        "delay 100~5 of answers on reads",
+        "hold of requests on watch:workloads",
+        "end hold",
+        "end delay",
+    ]

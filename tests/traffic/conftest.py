@@ -15,7 +15,7 @@ from tests.traffic.client import PATIENCE, Watch
 from tests.traffic.client import client as connect
 from tests.traffic.upstream import END, Upstream, upstream
 
-LINK = Link("kueue", "worker1", ("workloads", "jobs"))
+LINK = Link("kueue", "worker1", ("workloads", "jobs"), ("jobs",))
 OTHER = Link("kueue", "worker2", ("workloads",))
 TOKEN = "a-token-that-no-log-may-hold"
 

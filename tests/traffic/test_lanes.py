@@ -4,23 +4,35 @@ import pytest
 
 from holdback.traffic.lanes import Lane, Link
 
-LINK = Link("kueue", "worker1", ("workloads", "jobs"))
+LINK = Link("kueue", "worker1", ("workloads", "jobs"), ("pods",))
 
 
 def test_a_link_has_a_lane_for_each_kind_of_traffic() -> None:
-    """The lanes of a link are its watched resources, the other watches, reads and writes, by names of their own."""
+    """The lanes of a link are its watched resources, other watches, reads, the writes to a resource, other writes."""
     assert [lane.name for lane in LINK.lanes] == [
         "kueue>worker1/watch:workloads",
         "kueue>worker1/watch:jobs",
         "kueue>worker1/watches",
         "kueue>worker1/reads",
+        "kueue>worker1/writes:pods",
         "kueue>worker1/writes",
     ]
 
 
-@pytest.mark.parametrize("lane", [LINK.watch("workloads"), LINK.watch("pods"), LINK.watches, LINK.reads, LINK.writes])
+@pytest.mark.parametrize(
+    "lane",
+    [
+        LINK.watch("workloads"),
+        LINK.watch("pods"),
+        LINK.watches,
+        LINK.reads,
+        LINK.write("pods"),
+        LINK.write("jobs"),
+        LINK.writes,
+    ],
+)
 def test_every_lane_one_can_name_is_among_them(lane: Lane) -> None:
-    """What a link's attributes give are lanes that the link has, whether a resource is watched apart or not."""
+    """What a link's attributes give are lanes that the link has, whether a resource has one of its own or not."""
     assert lane in LINK.lanes
     assert lane.lanes == (lane,)
 

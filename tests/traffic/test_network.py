@@ -4,6 +4,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ Way = Callable[[Network, list[Lane]], AbstractContextManager[None]]
 WAYS: dict[str, Way] = {
     "delay": lambda net, lanes: net.delay(lanes, 10),
     "hold": lambda net, lanes: net.hold(lanes),
+    "hold of requests": lambda net, lanes: net.hold(lanes, of="requests"),
     "cut": lambda net, lanes: net.cut(lanes),
 }
 
@@ -129,6 +131,38 @@ async def _read(client: httpx.AsyncClient, path: str, into: list[str]) -> None:
 async def _until(condition: Callable[[], bool]) -> None:
     while not condition():
         await asyncio.sleep(0.002)
+
+
+@pytest.mark.parametrize("open_before", [True, False])
+def test_a_held_request_reaches_the_cluster_only_at_the_end(
+    net: Network, client: httpx.Client, cluster: Upstream, open_before: bool
+) -> None:
+    """With requests held a write has not happened until the end, and then it has; other lanes go on meanwhile."""
+    link, mark = (LINK, "held-old") if open_before else (OTHER, "held-new")
+
+    def arrived() -> bool:
+        return any(mark in path for _, path, _ in cluster.requests)
+
+    with connect(net.access(link, TOKEN)) as writer, ThreadPoolExecutor(1) as pool:
+        if open_before:
+            writer.post("/api/v1/pods")
+        with net.hold([link.writes], of="requests"):
+            answer = pool.submit(writer.post, f"/api/v1/pods?{mark}")
+            assert client.get("/api/v1/pods").status_code == 200
+            assert not poll(arrived, within=0.3)
+        assert answer.result(PATIENCE).status_code == 200
+    assert arrived()
+
+
+def test_a_delay_of_requests_is_over_before_the_cluster_acts(
+    net: Network, client: httpx.Client, cluster: Upstream
+) -> None:
+    """A delayed request reaches the cluster only after the delay."""
+    client.post("/api/v1/pods")
+    with net.delay([LINK.writes], DELAY * 1000, of="requests"), ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(client.post, "/api/v1/pods?late=yes")
+        assert not poll(lambda: any("late=yes" in path for _, path, _ in cluster.requests), within=DELAY / 2)
+        assert answer.result(PATIENCE).elapsed.total_seconds() >= DELAY
 
 
 def test_a_watch_opened_during_a_hold_opens_at_its_end(net: Network, watch: Begin, cluster: Upstream) -> None:

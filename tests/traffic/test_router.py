@@ -45,7 +45,13 @@ TABLE = [
     ("GET", "/readyz", LINK.reads),
     ("GET", "/version", LINK.reads),
     ("HEAD", "/apis/batch/v1/jobs", LINK.reads),
-    ("POST", "/apis/batch/v1/namespaces/ns/jobs", LINK.writes),
+    ("POST", "/apis/batch/v1/namespaces/ns/jobs", LINK.write("jobs")),
+    ("PATCH", "/apis/batch/v1/namespaces/ns/jobs/a", LINK.write("jobs")),
+    ("PATCH", "/apis/batch/v1/namespaces/ns/jobs/a/status", LINK.write("jobs")),
+    ("DELETE", "/apis/batch/v1/namespaces/jobs/jobs?watch=true", LINK.write("jobs")),
+    ("POST", "/apis/batch/v1/namespaces/jobs/cronjobs", LINK.writes),
+    ("PATCH", "/api/v1/namespaces/jobs", LINK.writes),
+    ("POST", "/api/v1/namespaces/jobs/events", LINK.writes),
     ("PUT", f"{V1BETA1}/namespaces/ns/workloads/a/status", LINK.writes),
     ("PATCH", f"{V1BETA1}/namespaces/ns/workloads/a", LINK.writes),
     ("DELETE", f"{V1BETA1}/namespaces/ns/workloads/a", LINK.writes),
@@ -155,7 +161,7 @@ def test_each_lane_leads_to_its_own_proxy_and_trusts_the_clusters_authorities() 
     """Every route dials its lane's port, checks the cluster's name, and trusts each certificate of the bundle."""
     server = _config(LINK)["apps"]["http"]["servers"]["link-0"]
     proxies = [handler for route in server["routes"] for handler in route["handle"] if "upstreams" in handler]
-    assert [proxy["upstreams"] for proxy in proxies] == [[{"dial": f"127.0.0.1:{at}"}] for at in range(5)]
+    assert [proxy["upstreams"] for proxy in proxies] == [[{"dial": f"127.0.0.1:{at}"}] for at in range(6)]
     for proxy in proxies:
         tls = proxy["transport"]["tls"]
         assert tls["server_name"] == "api.example"

@@ -17,7 +17,7 @@ from holdback.history.history import History
 from holdback.history.recorder import Recorder
 from holdback.history.store import Store
 from holdback.oracles import Finding, Judgement
-from holdback.traffic.lanes import Lane, Link
+from holdback.traffic.lanes import Lane, Link, Side
 from holdback.trials import runner
 from holdback.trials.outcome import Outcome, conclude, read_rows
 from holdback.trials.trial import DELAYS_TO_SETTLE, Plan, Trial
@@ -35,12 +35,14 @@ class Network:
         self.refuses_to_end = False
 
     @contextmanager
-    def delay(self, lanes: Sequence[Lane], milliseconds: float, jitter: float = 0) -> Iterator[None]:
-        with self.hold(lanes):
+    def delay(
+        self, lanes: Sequence[Lane], milliseconds: float, jitter: float = 0, *, of: Side = "answers"
+    ) -> Iterator[None]:
+        with self.hold(lanes, of=of):
             yield
 
     @contextmanager
-    def hold(self, lanes: Sequence[Lane]) -> Iterator[None]:
+    def hold(self, lanes: Sequence[Lane], *, of: Side = "answers") -> Iterator[None]:
         self.force = [lane.name for lane in lanes]
         yield
         if self.refuses_to_end:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Literal, Protocol
 
 from holdback.faults.values import Cut, Delay, Fault, Hold
-from holdback.traffic.lanes import Lane
+from holdback.traffic.lanes import Lane, Side
 
 __all__ = ["Phase", "Record", "Ways", "inject"]
 
@@ -19,9 +19,11 @@ Record = Callable[[Fault, Phase, tuple[Lane, ...]], None]
 class Ways(Protocol):
     """What `inject` needs of `holdback.traffic.network.Network`."""
 
-    def delay(self, lanes: Sequence[Lane], milliseconds: float, jitter: float = 0) -> AbstractContextManager[None]: ...
+    def delay(
+        self, lanes: Sequence[Lane], milliseconds: float, jitter: float = 0, *, of: Side = "answers"
+    ) -> AbstractContextManager[None]: ...
 
-    def hold(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]: ...
+    def hold(self, lanes: Sequence[Lane], *, of: Side = "answers") -> AbstractContextManager[None]: ...
 
     def cut(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]: ...
 
@@ -66,10 +68,10 @@ def _one(network: Ways, fault: Fault, record: Record) -> Iterator[None]:
 def _way(network: Ways, fault: Fault) -> AbstractContextManager[None]:
     lanes = fault.target.lanes
     match fault:
-        case Delay(_, milliseconds, jitter):
-            return network.delay(lanes, milliseconds, jitter)
-        case Hold():
-            return network.hold(lanes)
+        case Delay(_, milliseconds, jitter, of):
+            return network.delay(lanes, milliseconds, jitter, of=of)
+        case Hold(_, of):
+            return network.hold(lanes, of=of)
         case Cut():
             return network.cut(lanes)
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdback.errors import ConfigurationError
-from holdback.traffic.lanes import Lane, Link
+from holdback.traffic.lanes import Lane, Link, Side
 
 __all__ = ["Cut", "Delay", "Fault", "Hold"]
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Everything the cluster sends back arrives that much later, in order and complete.
+    """Everything the cluster sends back arrives that much later, in order and complete; with `of` what it is sent.
 
     Raises:
         ConfigurationError: negative milliseconds.
@@ -25,6 +25,7 @@ class Delay:
     target: Link | Lane
     milliseconds: float
     jitter_milliseconds: float = 0.0
+    of: Side = "answers"
 
     def __post_init__(self) -> None:
         if self.milliseconds < 0 or self.jitter_milliseconds < 0:
@@ -34,17 +35,21 @@ class Delay:
 
     def __str__(self) -> str:
         jitter = f" (jitter {self.jitter_milliseconds:g} ms)" if self.jitter_milliseconds else ""
-        return f"delay {self.milliseconds:g} ms{jitter} on {self.target}"
+        return f"delay {self.milliseconds:g} ms{jitter} on {_words(self.of)}{self.target}"
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Nothing the cluster sends arrives until the fault ends; then everything does, in order."""
+    """Nothing the cluster sends arrives until the fault ends; then everything does, in order.
+
+    With `of="requests"` nothing that the cluster is sent: a held write has not happened yet.
+    """
 
     target: Link | Lane
+    of: Side = "answers"
 
     def __str__(self) -> str:
-        return f"hold {self.target}"
+        return f"hold {_words(self.of)}{self.target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,10 @@ class Cut:
 
     def __str__(self) -> str:
         return f"cut {self.target}"
+
+
+def _words(of: Side) -> str:
+    return "requests of " if of == "requests" else ""
 
 
 Fault = Delay | Hold | Cut

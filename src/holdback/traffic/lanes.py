@@ -7,13 +7,17 @@ The lanes of a link never overlap and together carry all of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-__all__ = ["READS", "WATCHES", "WRITES", "Lane", "Link", "watch_of"]
+__all__ = ["READS", "WATCHES", "WRITES", "Lane", "Link", "Side", "watch_of", "writes_of"]
+
+Side = Literal["answers", "requests"]
+"""Which way a fault works: on what the cluster sends back, or on what the client sends."""
 
 READS = "reads"
 """GET without watch: gets and lists."""
 WRITES = "writes"
-"""POST, PUT, PATCH, DELETE."""
+"""POST, PUT, PATCH, DELETE, of every resource whose writes have no lane of their own."""
 WATCHES = "watches"
 """Every watch that has no lane of its own."""
 
@@ -23,16 +27,23 @@ def watch_of(resource: str) -> str:
     return f"watch:{resource}"
 
 
+def writes_of(resource: str) -> str:
+    """The kind of traffic of the writes to one resource, for instance `writes:pods`."""
+    return f"{WRITES}:{resource}"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Link:
     """One client talking to one cluster; both are names within a world.
 
-    `watched` are the resources (plural, lower case: `workloads`) whose watch has a lane of its own.
+    `watched` are the resources (plural, lower case: `workloads`) whose watch has a lane of its own, `written` those
+    whose writes have one.
     """
 
     client: str
     cluster: str
     watched: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -45,8 +56,9 @@ class Link:
     @property
     def lanes(self) -> tuple[Lane, ...]:
         """Every lane of the link."""
-        kinds = [*(watch_of(resource) for resource in self.watched), WATCHES, READS, WRITES]
-        return tuple(Lane(self, kind) for kind in kinds)
+        watches = [*map(watch_of, self.watched), WATCHES]
+        writes = [*map(writes_of, self.written), WRITES]
+        return tuple(Lane(self, kind) for kind in [*watches, READS, *writes])
 
     def watch(self, resource: str) -> Lane:
         """The lane of one resource's watch; `watches` where it has none of its own."""
@@ -64,8 +76,12 @@ class Link:
 
     @property
     def writes(self) -> Lane:
-        """The lane of everything that changes something."""
+        """The lane of the writes that have none of their own."""
         return Lane(self, WRITES)
+
+    def write(self, resource: str) -> Lane:
+        """The lane of the writes to one resource; `writes` where they have none of their own."""
+        return Lane(self, writes_of(resource) if resource in self.written else WRITES)
 
 
 @dataclass(frozen=True, slots=True, order=True)

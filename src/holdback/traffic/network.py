@@ -3,7 +3,7 @@
 A fault says what; only this module says how. Every way is a toxic with a name of its own on each of its lanes,
 so faults on the same lane add up and each takes away only itself:
 
-- **delay**: Toxiproxy's `latency` on what the cluster sends back.
+- **delay**: Toxiproxy's `latency` on what the cluster sends back, or on what it is sent.
 - **hold**: the same with an hour; taking it off lets everything through, in order and complete.
 - **cut**: Toxiproxy's `timeout` of a millisecond in both directions, which lets nothing more pass and closes open
   connections and new ones. Not `reset_peer`, which waits for traffic and so spares a silent watch, and not a
@@ -21,6 +21,7 @@ import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from holdback.binaries import Binaries
@@ -29,7 +30,7 @@ from holdback.clusters.access import Access
 from holdback.errors import ConfigurationError, FaultError, HoldbackError, TrafficError
 from holdback.process import Child, Run
 from holdback.traffic.inforce import InForce
-from holdback.traffic.lanes import Lane, Link
+from holdback.traffic.lanes import Lane, Link, Side
 from holdback.traffic.router import Entrance, router
 from holdback.traffic.toxiproxy import Toxic, Toxiproxy, toxiproxy_server
 
@@ -38,6 +39,7 @@ __all__ = ["Network", "network"]
 LEASE = 120.0
 """Seconds after which a fault that nobody ended is ended by the network itself."""
 _HOUR = 3_600_000
+_STREAMS: Mapping[Side, Literal["downstream", "upstream"]] = {"answers": "downstream", "requests": "upstream"}
 _RESTART = "the lanes are unusable now: start the world again"
 
 
@@ -68,9 +70,15 @@ class Network:
         return Access(server=f"https://127.0.0.1:{self._entrances[link].port}", ca=self._ca, token=token)
 
     def delay(
-        self, lanes: Sequence[Lane], milliseconds: float, jitter: float = 0, *, lease: float = LEASE
+        self,
+        lanes: Sequence[Lane],
+        milliseconds: float,
+        jitter: float = 0,
+        *,
+        of: Side = "answers",
+        lease: float = LEASE,
     ) -> AbstractContextManager[None]:
-        """Everything the clusters send back on these lanes arrives that much later.
+        """Everything the clusters send back on these lanes, or are sent, arrives that much later.
 
         A new connection waits twice, once for its TLS handshake. Jitter is drawn by Toxiproxy, whose randomness
         takes no seed: with it, two trials of one seed are not the same.
@@ -83,15 +91,12 @@ class Network:
             if value < 0 or value != int(value):
                 raise ConfigurationError(f"a delay of {value} ms", remedy="give whole milliseconds, 0 or more")
         attributes = {"latency": int(milliseconds), "jitter": int(jitter)}
-        return self._fault(
-            f"delay of {milliseconds:g} ms",
-            lanes,
-            lease,
-            lambda proxy, name: [Toxic(proxy, name, "latency", attributes)],
-        )
+        return self._late(f"delay of {milliseconds:g} ms", lanes, lease, attributes, of)
 
-    def hold(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
-        """Nothing the clusters send on these lanes arrives until the end; then everything does, in order.
+    def hold(
+        self, lanes: Sequence[Lane], *, of: Side = "answers", lease: float = LEASE
+    ) -> AbstractContextManager[None]:
+        """Nothing the clusters send on these lanes, or are sent, arrives until the end; then all does, in order.
 
         `lease` is the longest it may last, in seconds.
 
@@ -100,8 +105,7 @@ class Network:
                 somebody else.
             TrafficError: Toxiproxy is gone.
         """
-        attributes = {"latency": _HOUR, "jitter": 0}
-        return self._fault("hold", lanes, lease, lambda proxy, name: [Toxic(proxy, name, "latency", attributes)])
+        return self._late("hold", lanes, lease, {"latency": _HOUR, "jitter": 0}, of)
 
     def cut(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
         """Open connections of these lanes are closed, and new ones too, until the end.
@@ -153,6 +157,14 @@ class Network:
                 context.wrap_socket(plain, server_hostname="127.0.0.1").close()
         except OSError as error:
             raise TrafficError(f"the router does not answer: {error}", remedy=f"its log: {self._caddy.log}") from error
+
+    def _late(
+        self, what: str, lanes: Sequence[Lane], lease: float, attributes: Mapping[str, int], of: Side
+    ) -> AbstractContextManager[None]:
+        def toxics(proxy: str, name: str) -> list[Toxic]:
+            return [Toxic(proxy, name, "latency", attributes, _STREAMS[of])]
+
+        return self._fault(what, lanes, lease, toxics)
 
     @contextmanager
     def _fault(

@@ -21,7 +21,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from holdback.process import Child, Run, await_ready, child
-from holdback.traffic.lanes import READS, WATCHES, WRITES, Lane, Link
+from holdback.traffic.lanes import READS, WATCHES, WRITES, Lane, Link, watch_of, writes_of
 from holdback.traffic.listening import listens
 
 __all__ = ["Entrance", "config", "router"]
@@ -137,7 +137,10 @@ def _matchers(kind: str) -> list[dict[str, Any]]:
         return [reading]
     if kind == WRITES:
         return [{}]
-    resource = "[^/]+" if kind == WATCHES else re.escape(kind.removeprefix("watch:"))
+    if kind.startswith(writes_of("")):
+        written = re.escape(kind.removeprefix(writes_of("")))
+        return [{"path_regexp": {"pattern": f"^/{_COLLECTION}/(?:namespaces/[^/]+/)?{written}(?:/.*)?$"}}]
+    resource = "[^/]+" if kind == WATCHES else re.escape(kind.removeprefix(watch_of("")))
     scope = f"(?:namespaces/[^/]+/)?{resource}"
     return [
         reading
