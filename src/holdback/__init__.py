@@ -1,7 +1,8 @@
 """holdback proves whether a fix removes a flake in a Kubernetes controller.
 
 What a scenario needs is here: `import holdback`, then `@holdback.experiment(oracles=[...])`, `holdback.Trial`, and
-the faults `holdback.Delay`, `holdback.Hold`, `holdback.Cut`.
+the faults `holdback.Delay`, `holdback.Hold`, `holdback.Cut`, and what they start and end at: `holdback.ObjectSeen`,
+`holdback.RequestSeen`, `holdback.FaultEnded`, `holdback.After`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdback.errors import HoldbackError, Undecidable
+    from holdback.faults.triggers import After, FaultEnded, ObjectSeen, RequestSeen
     from holdback.faults.values import Cut, Delay, Fault, Hold
     from holdback.history.history import History
     from holdback.oracles.judgement import Finding, Judgement, Oracle
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
     from holdback.trials.trial import Trial
 
 __all__ = [
+    "After",
     "Cut",
     "Delay",
     "Fault",
+    "FaultEnded",
     "Finding",
     "History",
     "Hold",
@@ -31,8 +35,10 @@ __all__ = [
     "Judgement",
     "Lane",
     "Link",
+    "ObjectSeen",
     "Oracle",
     "Outcome",
+    "RequestSeen",
     "Trial",
     "Undecidable",
     "experiment",
@@ -41,6 +47,7 @@ __all__ = [
 
 _HOMES = {
     "holdback.errors": ("HoldbackError", "Undecidable"),
+    "holdback.faults.triggers": ("After", "FaultEnded", "ObjectSeen", "RequestSeen"),
     "holdback.faults.values": ("Cut", "Delay", "Fault", "Hold"),
     "holdback.history.history": ("History",),
     "holdback.oracles.judgement": ("Finding", "Judgement", "Oracle"),

@@ -33,7 +33,8 @@ class FaultChange:
 
     `lanes` are lane names (see `holdback.traffic.lanes`), `fault` is the fault's own description and
     `milliseconds` the delay it adds (0 for faults that are no delay); `blocks` says that nothing gets through while
-    it lasts (hold, cut).
+    it lasts (hold, cut). `trigger` describes the event that brought the change about, empty for the scenario itself;
+    `reaction` is how long after it the change was complete, in seconds, without the waiting that was asked for.
     """
 
     kind: ClassVar[str] = "fault"
@@ -43,6 +44,8 @@ class FaultChange:
     lanes: tuple[str, ...] = ()
     milliseconds: float = 0.0
     blocks: bool = False
+    trigger: str = ""
+    reaction: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

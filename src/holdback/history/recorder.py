@@ -22,7 +22,7 @@ from holdback.history.requests import AccessLog
 if TYPE_CHECKING:
     from holdback.clusters.kinds import Kind
 
-__all__ = ["Recorder", "Watchable"]
+__all__ = ["Follower", "Recorder", "Watchable"]
 
 _READ_EVERY = 0.02
 """Seconds between two looks at an access log."""
@@ -99,15 +99,15 @@ class Recorder:
             self._marks[mark] = self._clock.now()
             return mark
 
-    def since(self, mark: int) -> tuple[Event, ...]:
-        """The events after a mark, ordered by time.
+    def since(self, mark: int, until: int | None = None) -> tuple[Event, ...]:
+        """The events after a mark (up to another one), ordered by time.
 
         A request is logged when it is over, and read a moment later: one that ended before the mark is not part of
         what follows it, although it arrives then.
         """
         with self._news:
             opened = self._marks.get(mark, 0.0)
-            events = [event for number, event in self._events if number > mark]
+            events = [event for number, event in self._events if number > mark and (until is None or number <= until)]
         ours = (event for event in events if not isinstance(event, Request) or event.at >= opened)
         return tuple(sorted(ours, key=lambda event: event.at))
 
@@ -127,15 +127,16 @@ class Recorder:
         Raises:
             EvidenceError: recording has failed, so the event may never come.
         """
-        deadline = self._clock.monotonic() + within
-        seen = mark
-        while True:
-            events, seen = self._after(seen, until=deadline)
-            for event in events:
-                if predicate(event):
-                    return event
-            if not events:
-                return None
+        return self.follow(mark).await_event(predicate, within=within)
+
+    def follow(self, mark: int) -> Follower:
+        """A reader of the events after the mark, which must stay open meanwhile."""
+        return Follower(self, mark)
+
+    def wake(self) -> None:
+        """Make every `Follower` ask again whether it should stop."""
+        with self._news:
+            self._news.notify_all()
 
     def await_news(self, seen: int, *, within: float) -> int:
         """Wait until something newer than `seen` is recorded, or time is up; the newest event's number.
@@ -182,7 +183,7 @@ class Recorder:
         if left := [thread.name for thread in self._threads if thread.is_alive()]:
             raise EvidenceError(f"recording does not end: {', '.join(left)}")
 
-    def _after(self, seen: int, *, until: float) -> tuple[list[Event], int]:
+    def _after(self, seen: int, *, until: float, stop: Callable[[], bool] = lambda: False) -> tuple[list[Event], int]:
         with self._news:
             while True:
                 self._raise_failure()
@@ -190,7 +191,7 @@ class Recorder:
                 if fresh:
                     return [event for _, event in reversed(fresh)], fresh[0][0]
                 left = until - self._clock.monotonic()
-                if left <= 0:
+                if left <= 0 or stop():
                     return [], seen
                 self._news.wait(left)
 
@@ -236,6 +237,36 @@ class Recorder:
         thread = threading.Thread(target=guarded, name=f"recorder: {name}", daemon=True)
         self._threads.append(thread)
         thread.start()
+
+
+class Follower:
+    """Reads a recorder's events in the order of arrival, each once, over any number of waits. For one thread."""
+
+    def __init__(self, recorder: Recorder, mark: int) -> None:
+        self._recorder = recorder
+        self._seen = mark
+        self._unread: deque[Event] = deque()
+
+    def await_event(
+        self, predicate: Callable[[Event], bool], *, within: float, stop: Callable[[], bool] = lambda: False
+    ) -> Event | None:
+        """The next event that satisfies `predicate`; those before it are read and gone, those after it are not.
+
+        Gives None when `within` seconds have passed, or when `stop` says so (see `Recorder.wake`).
+
+        Raises:
+            EvidenceError: recording has failed, so the event may never come.
+        """
+        deadline = self._recorder._clock.monotonic() + within
+        while True:
+            while self._unread:
+                event = self._unread.popleft()
+                if predicate(event):
+                    return event
+            events, self._seen = self._recorder._after(self._seen, until=deadline, stop=stop)
+            if not events:
+                return None
+            self._unread.extend(events)
 
 
 class _Tail:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from holdback.clock import Clock, SystemClock
 from holdback.errors import ConfigurationError
 from holdback.faults.injection import Phase, Ways, inject
-from holdback.faults.values import Delay, Fault
+from holdback.faults.triggers import Injection, Trigger
+from holdback.faults.values import Cut, Delay, Fault, Hold
 from holdback.history.events import FaultChange, Note
 from holdback.history.history import History
 from holdback.history.recorder import Recorder
 from holdback.oracles.judgement import Finding, Judgement, Oracle, judge
 from holdback.traffic.lanes import Lane, Link
+from holdback.trials.scheduled import SCENARIO, Cause, Scheduled
 
 __all__ = ["DELAYS_TO_SETTLE", "Plan", "Trial", "TrialNetwork", "World"]
 
@@ -87,12 +91,15 @@ class Trial:
         self.random = random.Random(plan.seed)  # noqa: S311  no secret
         self.faults: tuple[str, ...] = ()
         self.dose_milliseconds = 0.0
+        self.reactions: tuple[float, ...] = ()
         self.variant = ""
         self._clock = clock or SystemClock()
         self._world: World | None = None
         self._scope: dict[str, Any] = {}
         self._mark: int | None = None
         self._in_force: list[Fault] = []
+        self._scheduled: list[Scheduled] = []
+        self._changing = threading.Lock()
         self._deferred: list[Callable[[], object]] = []
 
     @property
@@ -172,25 +179,48 @@ class Trial:
         return tuple(reversed(self._deferred))
 
     @contextmanager
-    def inject(self, *faults: Fault) -> Iterator[None]:
+    def inject(self, *faults: Fault, start: Trigger | None = None, end: Trigger | None = None) -> Iterator[None]:
         """All these faults in force within the block, and verified gone after it.
 
+        With `start` they come into force at that event instead of at once, with `end` they end at that event if it
+        comes before the end of the block. A duration is an end as well: `end=holdback.After(2)`.
+
         Raises:
-            FaultError, TrafficError: one could not be started or ended; the trial is then INVALID.
+            FaultError, TrafficError: one could not be started or ended, or a trigger never fired; the trial is then
+                INVALID.
         """
-        with inject(self.world.network, faults, self._changed):
+        injection = Injection(faults, start, end)
+        with self._put(injection):
             yield
+
+    def _put(self, injection: Injection) -> AbstractContextManager[object]:
+        network = self.world.network
+        if injection.start is None and injection.end is None:
+            return inject(network, injection.faults, self._changed)
+        scheduled = Scheduled(
+            injection,
+            partial(inject, network),
+            self.world.recorder,
+            window=self._opened(),
+            changed=self._changed,
+            namespaces=self._scope["namespaces"],
+            clients=self._scope["clients"],
+            clock=self._clock,
+        )
+        self._scheduled.append(scheduled)
+        return scheduled
 
     def settle(self, within: float) -> tuple[Finding, ...]:
         """Wait until every oracle has decided, one says VIOLATED, or the deadline has passed; what they say then.
 
-        The deadline is `within` seconds plus `DELAYS_TO_SETTLE` times the largest delay in force. It is part of the
-        history (step `settle`, `deadline` in wall time), and it is for the oracles to judge by it.
+        The deadline is `within` seconds plus `DELAYS_TO_SETTLE` times the largest delay in force or still to come. It
+        is part of the history (step `settle`, `deadline` in wall time), and it is for the oracles to judge by it.
 
         Raises:
-            HoldbackError: the world died meanwhile.
+            HoldbackError: the world died meanwhile, or a trigger never fired.
         """
-        delay = max((_milliseconds(fault) for fault in self._in_force), default=0.0)
+        pending = [fault for each in self._scheduled if not each.over for fault in each.injection.faults]
+        delay = max((_milliseconds(fault) for fault in (*self._in_force, *pending)), default=0.0)
         allowed = within + DELAYS_TO_SETTLE * delay / 1000
         self.step("settle", within=within, delay_milliseconds=delay, deadline=self._clock.now() + allowed)
         deadline = self._clock.monotonic() + allowed
@@ -202,6 +232,8 @@ class Trial:
                 return findings
             self._clock.sleep(min(_JUDGE_EVERY, left))
             world.check()
+            for scheduled in self._scheduled:
+                scheduled.check()
             newest = world.recorder.await_news(newest, within=min(_CHECK_EVERY, max(0.0, left - _JUDGE_EVERY)))
 
     def history(self, *, closed: bool) -> History:
@@ -225,19 +257,31 @@ class Trial:
             raise ConfigurationError(f"the trial {self.id} is not running")
         return self._mark
 
-    def _changed(self, fault: Fault, phase: Phase, lanes: tuple[Lane, ...]) -> None:
-        milliseconds = _milliseconds(fault)
-        names = tuple(lane.name for lane in lanes)
-        blocks = not isinstance(fault, Delay)
+    def _changed(self, fault: Fault, phase: Phase, lanes: tuple[Lane, ...], cause: Cause = SCENARIO) -> None:
+        """Record a change of a fault; may be called by several threads."""
+        milliseconds, now = _milliseconds(fault), self._clock.now()
+        reaction = None if cause.due is None else round(now - cause.due, 6)
         self.world.recorder.record(
-            FaultChange(self._clock.now(), str(fault), phase, names, milliseconds=milliseconds, blocks=blocks)
+            FaultChange(
+                now,
+                str(fault),
+                phase,
+                tuple(lane.name for lane in lanes),
+                milliseconds=milliseconds,
+                blocks=isinstance(fault, Hold | Cut),
+                trigger=cause.trigger,
+                reaction=reaction,
+            )
         )
-        if phase == "started":
+        with self._changing:
+            if phase == "ended":
+                self._in_force.remove(fault)
+                return
             self._in_force.append(fault)
             self.faults = (*self.faults, str(fault))
             self.dose_milliseconds = max(self.dose_milliseconds, milliseconds)
-        else:
-            self._in_force.remove(fault)
+            if reaction is not None:
+                self.reactions = (*self.reactions, reaction)
 
 
 def _milliseconds(fault: Fault) -> float:
