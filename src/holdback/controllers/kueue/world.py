@@ -7,24 +7,19 @@ garbage collection would delete the other's copies; each arm its own namespace a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
 
 from holdback import process
 from holdback.binaries import Binaries
-from holdback.clock import poll
-from holdback.clusters.api import Api
-from holdback.clusters.kinds import JOBS, Kind
+from holdback.clusters.kinds import JOBS
 from holdback.clusters.local import LocalCluster, local_clusters
 from holdback.controllers.kueue import objects
-from holdback.controllers.kueue.controller import Settings, installed, started
+from holdback.controllers.kueue.controller import Settings
 from holdback.controllers.kueue.kinds import CLUSTER_QUEUES, MULTIKUEUE_CLUSTERS, WORKLOADS
-from holdback.controllers.kueue.manifests import NAMESPACE, Manifests
+from holdback.controllers.kueue.manifests import NAMESPACE
 from holdback.controllers.kueue.source import KueueBuild
-from holdback.errors import ClusterError
+from holdback.controllers.kueue.starting import await_active, client_of, each, recording, start_kueues
 from holdback.history.recorder import Recorder
 from holdback.traffic.lanes import Link
 from holdback.traffic.network import Network, network
@@ -33,8 +28,6 @@ __all__ = ["WATCHED", "MultiKueueWorld", "multikueue_world"]
 
 WATCHED = ("workloads", "jobs")
 """Resources whose watch has a lane of its own on every link."""
-_ACTIVE_WITHIN = 60.0
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +59,12 @@ class MultiKueueWorld:
 
     def links(self, arm: str) -> tuple[Link, ...]:
         """The links from an arm's manager to the workers."""
-        client = _kueue(_manager(arm))
+        client = client_of(_manager(arm))
         return tuple(link for link in self.network.links if link.client == client and link.cluster in self.workers)
 
 
 def _manager(arm: str) -> str:
     return f"manager-{arm}"
-
-
-def _kueue(cluster: str) -> str:
-    return f"kueue-{cluster}"
-
-
-def _each(work: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:
-    """`work` on every name at once; the first failure is raised once all have ended."""
-    with ThreadPoolExecutor(len(names)) as pool:
-        return dict(zip(names, pool.map(work, names), strict=True))
 
 
 @contextmanager
@@ -116,10 +99,14 @@ def multikueue_world(
         links = _links(managers.values(), workers)
         traffic = stack.enter_context(network(run, binaries, {link: clusters[link.cluster].access for link in links}))
         say(f"starting {len(names)} Kueues")
-        kueues = _start_kueues(stack, run, clusters, traffic, build_of)
+        own = {name: Link(client_of(name), name, WATCHED) for name in names}
+        wanted = {
+            name: (build, Settings(configuration={"multiKueue": {"origin": name}})) for name, build in build_of.items()
+        }
+        kueues = start_kueues(stack, run, clusters, traffic, links=own, wanted=wanted)
         say("connecting managers and workers")
         _connect(managers, workers, clusters, traffic)
-        recorder = stack.enter_context(_recorder(clusters, traffic))
+        recorder = stack.enter_context(recording(clusters, traffic, [WORKLOADS, JOBS]))
         yield MultiKueueWorld(
             network=traffic,
             recorder=recorder,
@@ -130,28 +117,8 @@ def multikueue_world(
 
 
 def _links(managers: Iterable[str], workers: Sequence[str]) -> list[Link]:
-    own = [Link(_kueue(name), name, WATCHED) for name in (*managers, *workers)]
-    return own + [Link(_kueue(manager), worker, WATCHED) for manager in managers for worker in workers]
-
-
-def _start_kueues(
-    stack: ExitStack,
-    run: process.Run,
-    clusters: Mapping[str, LocalCluster],
-    traffic: Network,
-    build_of: Mapping[str, KueueBuild],
-) -> dict[str, process.Child]:
-    texts = {name: build.manifests.read_text() for name, build in build_of.items()}
-    parsed = {text: Manifests.parse(text) for text in set(texts.values())}  # a third of a second each, mostly the same
-
-    def start(name: str) -> process.Child:
-        build, settings = build_of[name], Settings(configuration={"multiKueue": {"origin": name}})
-        installation = installed(run, clusters[name].api, build, parsed[texts[name]], settings, name=_kueue(name))
-        access = traffic.access(Link(_kueue(name), name, WATCHED), installation.token)
-        context: AbstractContextManager[process.Child] = started(run, installation, access, name=_kueue(name))
-        return stack.enter_context(context)  # appending to the stack is atomic
-
-    return {_kueue(name): child for name, child in _each(start, list(clusters)).items()}
+    own = [Link(client_of(name), name, WATCHED) for name in (*managers, *workers)]
+    return own + [Link(client_of(manager), worker, WATCHED) for manager in managers for worker in workers]
 
 
 def _connect(
@@ -167,42 +134,18 @@ def _connect(
             account = f"multikueue-{arm}"
             for wanted in (*objects.worker_objects(arm), *objects.multikueue_account(account)):
                 api.apply(wanted)
-            access = traffic.access(Link(_kueue(manager), worker, WATCHED), api.token(account, NAMESPACE))
+            access = traffic.access(Link(client_of(manager), worker, WATCHED), api.token(account, NAMESPACE))
             kubeconfigs[arm] = access.kubeconfig()
         return kubeconfigs
 
-    prepared = _each(prepare, workers)
+    prepared = each(prepare, workers)
 
     def connect(arm: str) -> None:
         for wanted in objects.manager_objects(arm, [(worker, prepared[worker][arm]) for worker in workers]):
             clusters[managers[arm]].api.apply(wanted)
 
-    _each(connect, list(managers))
+    each(connect, list(managers))
     for arm, manager in managers.items():
         for name in (manager, *workers):
-            _await_active(clusters[name].api, CLUSTER_QUEUES, [arm])
-        _await_active(clusters[manager].api, MULTIKUEUE_CLUSTERS, workers)
-
-
-def _await_active(api: Api, kind: Kind, names: Sequence[str]) -> None:
-    for name in names:
-        if poll(partial(_active, api, kind, name), within=_ACTIVE_WITHIN) is None:
-            found = api.get(kind, name) or {}
-            raise ClusterError(
-                f"{kind.kind} {name} is not active after {_ACTIVE_WITHIN:g} s: {found.get('status', 'not there')}",
-                remedy="see the log of Kueue on that cluster",
-            )
-
-
-def _active(api: Api, kind: Kind, name: str) -> bool:
-    conditions = (api.get(kind, name) or {}).get("status", {}).get("conditions") or ()
-    return any(entry["type"] == "Active" and entry["status"] == "True" for entry in conditions)
-
-
-@contextmanager
-def _recorder(clusters: Mapping[str, LocalCluster], traffic: Network) -> Iterator[Recorder]:
-    with Recorder() as recorder:
-        for name, cluster in clusters.items():
-            recorder.truth(name, cluster.api, [WORKLOADS, JOBS])
-        recorder.requests(traffic.access_log)
-        yield recorder
+            await_active(clusters[name].api, CLUSTER_QUEUES, [arm])
+        await_active(clusters[manager].api, MULTIKUEUE_CLUSTERS, workers)

@@ -1,0 +1,104 @@
+"""What the worlds with Kueues in them have in common: starting, awaiting, recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from typing import TypeVar
+
+from holdback import process
+from holdback.clock import poll
+from holdback.clusters.api import Api
+from holdback.clusters.kinds import Kind
+from holdback.clusters.local import LocalCluster
+from holdback.controllers.kueue.controller import Settings, installed, started
+from holdback.controllers.kueue.manifests import Manifests
+from holdback.controllers.kueue.source import KueueBuild
+from holdback.errors import ClusterError
+from holdback.history.recorder import Recorder
+from holdback.traffic.lanes import Link
+from holdback.traffic.network import Network
+
+__all__ = ["await_active", "client_of", "each", "recording", "start_kueues"]
+
+_ACTIVE_WITHIN = 60.0
+T = TypeVar("T")
+
+
+def client_of(cluster: str) -> str:
+    """What links and logs call the Kueue of a cluster."""
+    return f"kueue-{cluster}"
+
+
+def each(work: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:
+    """`work` on every name at once; the first failure is raised once all have ended."""
+    with ThreadPoolExecutor(len(names)) as pool:
+        return dict(zip(names, pool.map(work, names), strict=True))
+
+
+def start_kueues(
+    stack: ExitStack,
+    run: process.Run,
+    clusters: Mapping[str, LocalCluster],
+    traffic: Network,
+    *,
+    links: Mapping[str, Link],
+    wanted: Mapping[str, tuple[KueueBuild, Settings]],
+) -> dict[str, process.Child]:
+    """Install and start a Kueue in every cluster, all at once, each on its own link; by the names of their clients.
+
+    Args:
+        stack: stops them at its end.
+        run: owns the processes.
+        clusters: by name, as are `links` and `wanted`.
+        traffic: has the links.
+        links: from each cluster's Kueue to its own API server.
+        wanted: what runs there.
+
+    Raises:
+        HoldbackError: one did not start.
+    """
+    texts = {name: build.manifests.read_text() for name, (build, _) in wanted.items()}
+    parsed = {text: Manifests.parse(text) for text in set(texts.values())}  # a third of a second each, mostly the same
+
+    def start(name: str) -> process.Child:
+        build, settings = wanted[name]
+        client = links[name].client
+        installation = installed(run, clusters[name].api, build, parsed[texts[name]], settings, name=client)
+        access = traffic.access(links[name], installation.token)
+        context: AbstractContextManager[process.Child] = started(run, installation, access, name=client)
+        return stack.enter_context(context)  # appending to the stack is atomic
+
+    return {links[name].client: child for name, child in each(start, list(clusters)).items()}
+
+
+def await_active(api: Api, kind: Kind, names: Sequence[str]) -> None:
+    """Wait until Kueue says of these objects that they are active.
+
+    Raises:
+        ClusterError: one is not after a minute.
+    """
+    for name in names:
+        if poll(partial(_active, api, kind, name), within=_ACTIVE_WITHIN) is None:
+            found = api.get(kind, name) or {}
+            raise ClusterError(
+                f"{kind.kind} {name} is not active after {_ACTIVE_WITHIN:g} s: {found.get('status', 'not there')}",
+                remedy="see the log of Kueue on that cluster",
+            )
+
+
+def _active(api: Api, kind: Kind, name: str) -> bool:
+    conditions = (api.get(kind, name) or {}).get("status", {}).get("conditions") or ()
+    return any(entry["type"] == "Active" and entry["status"] == "True" for entry in conditions)
+
+
+@contextmanager
+def recording(clusters: Mapping[str, LocalCluster], traffic: Network, kinds: Sequence[Kind]) -> Iterator[Recorder]:
+    """A recorder of the truth about these kinds in every cluster, and of all requests."""
+    with Recorder() as recorder:
+        for name, cluster in clusters.items():
+            recorder.truth(name, cluster.api, kinds)
+        recorder.requests(traffic.access_log)
+        yield recorder
