@@ -82,6 +82,13 @@ def e2e(session: nox.Session) -> None:
 
 
 @nox.session
+def browser(session: nox.Session) -> None:
+    """The report in a real Chromium, which must be on the PATH together with its chromedriver."""
+    session.install("-e", ".[browser]")
+    session.run("pytest", *(session.posargs or ["browser"]))
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """The figures that the project promises: start-up, trials an hour, what a lane costs."""
     session.install("-e", ".[test]")
