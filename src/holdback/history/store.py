@@ -6,6 +6,7 @@ planned.jsonl         one line before each trial: a trial that was interrupted i
 histories/ID.jsonl    a header, then one event a line; complete or absent
 trials.jsonl          one row after each trial was judged
 summary.json          computed from trials.jsonl at the end
+index.html, junit.xml, summary.md   the report, made from all of these
 logs/                 of every process that was started
 earlier/START/        earlier reports; nothing is ever deleted
 ```
@@ -35,7 +36,17 @@ __all__ = ["SCHEMA", "Damage", "Store"]
 
 SCHEMA = 1
 """Version of run.json and of the histories."""
-_PARTS = ("run.json", "planned.jsonl", "trials.jsonl", "summary.json", "histories", "logs", "report.html", "junit.xml")
+_PARTS = (
+    "run.json",
+    "planned.jsonl",
+    "trials.jsonl",
+    "summary.json",
+    "histories",
+    "logs",
+    "index.html",
+    "junit.xml",
+    "summary.md",
+)
 """What belongs to one run. Only these move to `earlier/`: a user may point the report at a folder with other files."""
 
 Lines = list[tuple[int, dict[str, Any]]]
