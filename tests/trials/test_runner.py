@@ -4,93 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from holdback.errors import ConfigurationError, FaultError, HoldbackError, ProcessExited, Undecidable
 from holdback.faults.values import Delay, Hold
 from holdback.history.events import FaultChange, Step
-from holdback.history.history import History
-from holdback.history.recorder import Recorder
 from holdback.history.store import Store
 from holdback.oracles import Finding, Judgement
-from holdback.traffic.lanes import Lane, Link, Side
 from holdback.trials import runner
 from holdback.trials.outcome import Outcome, conclude, read_rows
-from holdback.trials.trial import DELAYS_TO_SETTLE, Plan, Trial
-
-LINK = Link("kueue", "worker1")
-PLAN = Plan("it-control-001", "test_it", "control", 0, 0, 7)
-
-
-class Network:
-    """Faults come and go at a word; `stuck` ones are still there afterwards."""
-
-    def __init__(self) -> None:
-        self.links = (LINK,)
-        self.force: list[str] = []
-        self.refuses_to_end = False
-
-    @contextmanager
-    def delay(
-        self, lanes: Sequence[Lane], milliseconds: float, jitter: float = 0, *, of: Side = "answers"
-    ) -> Iterator[None]:
-        with self.hold(lanes, of=of):
-            yield
-
-    @contextmanager
-    def hold(self, lanes: Sequence[Lane], *, of: Side = "answers") -> Iterator[None]:
-        self.force = [lane.name for lane in lanes]
-        yield
-        if self.refuses_to_end:
-            raise FaultError("the delay is still there")
-        self.force = []
-
-    cut = hold
-
-    def residue(self) -> list[str]:
-        return self.force
-
-
-class World:
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
-        self.network = Network()
-        self.death: HoldbackError | None = None
-
-    def check(self) -> None:
-        if self.death:
-            raise self.death
-
-
-def done(history: History) -> Finding:
-    """Holds once the scenario said `done`, is violated once it said `bad`, and is violated at the end otherwise."""
-    if found := history.steps("bad"):
-        return Finding("done", Judgement.VIOLATED, "bad", (found[0][0],))
-    if found := history.steps("done"):
-        return Finding("done", Judgement.HOLDS, "done", (found[0][0],))
-    return Finding("done", Judgement.VIOLATED if history.closed else Judgement.UNKNOWN, "not done")
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with Recorder() as recorder:
-        yield World(recorder)
-
-
-@pytest.fixture
-def trial(world: World) -> Trial:
-    trial = Trial(PLAN, [done])
-    trial.bind(world, variant="v1", clients=["kueue"], namespaces=["ns"], queue="q")
-    return trial
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path)
+from holdback.trials.trial import DELAYS_TO_SETTLE, Trial
+from tests.trials.handmade import LINK, PLAN, World, done
 
 
 def test_a_trial_leaves_plan_history_and_row(trial: Trial, store: Store) -> None:

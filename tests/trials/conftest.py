@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdback.history.recorder import Recorder
+from holdback.history.store import Store
+from holdback.trials.trial import Trial
+from tests.trials.handmade import PLAN, World, done
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with Recorder() as recorder:
+        yield World(recorder)
+
+
+@pytest.fixture
+def trial(world: World) -> Trial:
+    trial = Trial(PLAN, [done])
+    trial.bind(world, variant="v1", clients=["kueue"], namespaces=["ns"], queue="q")
+    return trial
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)

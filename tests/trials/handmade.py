@@ -1,0 +1,65 @@
+"""A world made by hand, for trials that need no cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from holdback.errors import FaultError, HoldbackError
+from holdback.history.history import History
+from holdback.history.recorder import Recorder
+from holdback.oracles import Finding, Judgement
+from holdback.traffic.lanes import Lane, Link, Side
+from holdback.trials.trial import Plan
+
+LINK = Link("kueue", "worker1")
+PLAN = Plan("it-control-001", "test_it", "control", 0, 0, 7)
+
+
+class Network:
+    """Faults come and go at a word; `stuck` ones are still there afterwards."""
+
+    def __init__(self) -> None:
+        self.links = (LINK,)
+        self.force: list[str] = []
+        self.refuses_to_end = False
+
+    @contextmanager
+    def delay(
+        self, lanes: Sequence[Lane], milliseconds: float, jitter: float = 0, *, of: Side = "answers"
+    ) -> Iterator[None]:
+        with self.hold(lanes, of=of):
+            yield
+
+    @contextmanager
+    def hold(self, lanes: Sequence[Lane], *, of: Side = "answers") -> Iterator[None]:
+        self.force = [lane.name for lane in lanes]
+        yield
+        if self.refuses_to_end:
+            raise FaultError("the delay is still there")
+        self.force = []
+
+    cut = hold
+
+    def residue(self) -> list[str]:
+        return self.force
+
+
+class World:
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.network = Network()
+        self.death: HoldbackError | None = None
+
+    def check(self) -> None:
+        if self.death:
+            raise self.death
+
+
+def done(history: History) -> Finding:
+    """Holds once the scenario said `done`, is violated once it said `bad`, and is violated at the end otherwise."""
+    if found := history.steps("bad"):
+        return Finding("done", Judgement.VIOLATED, "bad", (found[0][0],))
+    if found := history.steps("done"):
+        return Finding("done", Judgement.HOLDS, "done", (found[0][0],))
+    return Finding("done", Judgement.VIOLATED if history.closed else Judgement.UNKNOWN, "not done")
