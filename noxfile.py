@@ -94,8 +94,7 @@ def bench(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     _need_go(session)
     session.run("holdback", "build")
-    for path in sorted(Path("bench").glob("bench_*.py")):
-        session.run("python", str(path), *session.posargs)
+    session.run("python", "-m", "bench", *session.posargs)
 
 
 def _need_go(session: nox.Session) -> None:
