@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
 from holdback.errors import FaultError
 from holdback.faults.injection import Phase, Ways, inject
-from holdback.faults.values import Cut, Delay, Fault, Hold
+from holdback.faults.values import Answer, Cut, Delay, Fault, Hold, Slow, TimeTravel, Toxic, Unobserved
 from holdback.traffic.lanes import Lane, Link, Side
 from holdback.traffic.network import Network
 
@@ -36,6 +36,27 @@ class Ledger:
 
     def cut(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]:
         return self._one("cut", lanes)
+
+    def slow(
+        self, lanes: Sequence[Lane], kilobytes_per_second: int, *, of: Side = "answers"
+    ) -> AbstractContextManager[None]:
+        return self._one("slow", lanes, f" {kilobytes_per_second} of {of}")
+
+    def toxic(
+        self, lanes: Sequence[Lane], kind: str, attributes: Mapping[str, int], *, of: Side = "answers"
+    ) -> AbstractContextManager[None]:
+        return self._one("toxic", lanes, f" {kind} {dict(attributes)} of {of}")
+
+    def answer(
+        self, lanes: Sequence[Lane], status: int, *, times: int | None = None, retry_after: int | None = None
+    ) -> AbstractContextManager[None]:
+        return self._one("answer", lanes, f" {status} {times} times after {retry_after}")
+
+    def unobserved(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]:
+        return self._one("unobserved", lanes)
+
+    def travel(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]:
+        return self._one("travel", lanes)
 
     @contextmanager
     def _one(self, way: str, lanes: Sequence[Lane], detail: str = "") -> Iterator[None]:
@@ -76,6 +97,27 @@ def test_each_fault_reaches_the_network_as_what_it_is() -> None:
         "end delay",
         "ended Delay 1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("fault", "asked"),
+    [
+        (Slow(LINK.reads, 10), "slow 10 of answers on reads"),
+        (Slow(LINK.reads, 10, of="requests"), "slow 10 of requests on reads"),
+        (Toxic(LINK.reads, "slicer", {"delay": 1}), "toxic slicer {'delay': 1} of answers on reads"),
+        (Toxic(LINK.reads, "slicer", of="requests"), "toxic slicer {} of requests on reads"),
+        (Answer(LINK.writes, 429, times=2, retry_after=3), "answer 429 2 times after 3 on writes"),
+        (Unobserved(LINK.watch("workloads")), "unobserved on watch:workloads"),
+        (TimeTravel(LINK), "travel on watch:workloads watches reads writes"),
+    ],
+)
+def test_each_other_fault_does_as_well(fault: Fault, asked: str) -> None:
+    """Every other fault on traffic is asked of the network with all that it says, and recorded."""
+    ledger = Ledger()
+    with inject(ledger, [fault], ledger.record):
+        pass
+    assert ledger.entries[0] == asked
+    assert [entry.split()[0] for entry in ledger.entries[1:]] == ["started", "end", "ended"]
 
 
 def test_when_one_cannot_start_none_stays() -> None:

@@ -35,6 +35,8 @@ WAYS: dict[str, Way] = {
     "hold": lambda net, lanes: net.hold(lanes),
     "hold of requests": lambda net, lanes: net.hold(lanes, of="requests"),
     "cut": lambda net, lanes: net.cut(lanes),
+    "slow": lambda net, lanes: net.slow(lanes, 100),
+    "toxic": lambda net, lanes: net.toxic(lanes, "slicer", {"average_size": 64, "size_variation": 0, "delay": 0}),
 }
 
 
@@ -290,7 +292,7 @@ def test_a_fault_cannot_end_in_peace_when_toxiproxy_is_gone(another: AbstractCon
 
 
 def _processes(net: Network) -> dict[str, Any]:
-    return {"toxiproxy": net._toxiproxy.process, "router": net._caddy}
+    return {"toxiproxy": net._toxiproxy.process, "router": net._router.process}
 
 
 def test_nothing_is_written_to_the_users_home(

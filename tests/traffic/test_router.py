@@ -11,7 +11,7 @@ from holdback.certificates import Authority
 from holdback.clock import poll
 from holdback.traffic.lanes import WATCHES, Lane, Link
 from holdback.traffic.network import Network
-from holdback.traffic.router import Entrance, config
+from holdback.traffic.router import Entrance, Home, config
 from tests.traffic.client import client as connect
 from tests.traffic.conftest import LINK, OTHER, TOKEN
 from tests.traffic.upstream import Upstream
@@ -140,20 +140,31 @@ def test_only_the_owner_reads_the_log(net: Network) -> None:
 def _config(*links: Link) -> dict[str, Any]:
     ca = Authority.create("one").pem + Authority.create("two").pem
     entrances = [
-        Entrance(link, 100 + index, {lane: 1000 * index + at for at, lane in enumerate(link.lanes)}, "api.example", ca)
+        Entrance(
+            link,
+            100 + index,
+            {lane: 1000 * index + at for at, lane in enumerate(link.lanes)},
+            {lane: f"{index}-{at}" for at, lane in enumerate(link.lanes)},
+            "api.example",
+            ca,
+        )
         for index, link in enumerate(links)
     ]
-    made = config(entrances, certificate=Path("/c"), key=Path("/k"), log=Path("/l"), storage=Path("/s"))
+    made = config(entrances, certificate=Path("/c"), key=Path("/k"), log=Path("/l"), home=Home(Path("/h")))
     assert json.loads(json.dumps(made)) == made
     return made
 
 
 def test_nothing_listens_but_the_entrances_on_loopback() -> None:
-    """There is no admin endpoint, and each server listens on its own loopback port alone."""
+    """There is no admin endpoint, and each server listens on its own loopback port alone, or on a private socket."""
     made = _config(LINK, OTHER)
     assert made["admin"]["disabled"]
     servers = made["apps"]["http"]["servers"].values()
-    assert [server["listen"] for server in servers] == [["127.0.0.1:100"], ["127.0.0.1:101"]]
+    assert [server["listen"] for server in servers] == [
+        ["unix//h/state.sock|0600"],
+        ["127.0.0.1:100"],
+        ["127.0.0.1:101"],
+    ]
     assert all(server["automatic_https"] == {"disable": True} for server in servers)
 
 

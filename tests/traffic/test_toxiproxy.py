@@ -8,6 +8,7 @@ import toxiproxy
 from holdback.binaries import Binaries
 from holdback.errors import FaultError, TrafficError
 from holdback.process import Run
+from holdback.traffic.effects import Toxics
 from holdback.traffic.inforce import InForce
 from holdback.traffic.toxiproxy import Toxic, Toxiproxy, toxiproxy_server
 
@@ -44,7 +45,7 @@ def test_a_refusal_of_toxiproxy_is_ours(server: Toxiproxy, bad: Toxic) -> None:
 
 def test_a_fault_is_in_force_on_all_its_lanes_or_on_none(server: Toxiproxy) -> None:
     """When one toxic is refused the others are taken off again."""
-    fault = InForce("a fault", [_slow("one"), Toxic("two", "slow", "nonsense", {})], server, 60)
+    fault = InForce("a fault", Toxics(server, [_slow("one"), Toxic("two", "slow", "nonsense", {})]), 60)
     with pytest.raises(TrafficError, match="nonsense"):
         fault.start()
     assert server.toxics() == {"one": {}, "two": {}}
@@ -52,7 +53,7 @@ def test_a_fault_is_in_force_on_all_its_lanes_or_on_none(server: Toxiproxy) -> N
 
 def test_a_fault_that_somebody_else_ended_is_reported(server: Toxiproxy) -> None:
     """A toxic that was taken off from outside is a FaultError at the fault's end, naming fault and lane."""
-    fault = InForce("a fault", [_slow("one"), _slow("two")], server, 60)
+    fault = InForce("a fault", Toxics(server, [_slow("one"), _slow("two")]), 60)
     fault.start()
     server.remove([_slow("two")])
     with pytest.raises(FaultError, match="a fault: somebody else ended it before, on two"):
@@ -62,9 +63,9 @@ def test_a_fault_that_somebody_else_ended_is_reported(server: Toxiproxy) -> None
 
 def test_a_fault_that_does_not_go_is_reported(server: Toxiproxy) -> None:
     """A toxic that Toxiproxy still lists after its removal is a FaultError."""
-    fault = InForce("a fault", [_slow("one")], _Clinging(server), 60)
+    fault = InForce("a fault", Toxics(_Clinging(server), [_slow("one")]), 60)
     fault.start()
-    with pytest.raises(FaultError, match="Toxiproxy still has it on one"):
+    with pytest.raises(FaultError, match="still in force on one"):
         fault.end()
     server.remove([_slow("one")])
 

@@ -9,7 +9,7 @@ from holdback.errors import FaultError, HoldbackError
 from holdback.history.history import History
 from holdback.history.recorder import Recorder
 from holdback.oracles import Finding, Judgement
-from holdback.traffic.lanes import Lane, Link, Side
+from holdback.traffic.lanes import Lane, Link
 from holdback.trials.trial import Plan
 
 LINK = Link("kueue", "worker1")
@@ -25,21 +25,14 @@ class Network:
         self.refuses_to_end = False
 
     @contextmanager
-    def delay(
-        self, lanes: Sequence[Lane], milliseconds: float, jitter: float = 0, *, of: Side = "answers"
-    ) -> Iterator[None]:
-        with self.hold(lanes, of=of):
-            yield
-
-    @contextmanager
-    def hold(self, lanes: Sequence[Lane], *, of: Side = "answers") -> Iterator[None]:
+    def _fault(self, lanes: Sequence[Lane], *_: object, **__: object) -> Iterator[None]:
         self.force = [lane.name for lane in lanes]
         yield
         if self.refuses_to_end:
             raise FaultError("the delay is still there")
         self.force = []
 
-    cut = hold
+    delay = hold = cut = slow = toxic = answer = unobserved = travel = _fault
 
     def residue(self) -> list[str]:
         return self.force

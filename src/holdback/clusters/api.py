@@ -20,11 +20,13 @@ from holdback.clusters.refusals import refusal
 from holdback.clusters.watching import follow
 from holdback.errors import ClusterError
 
-__all__ = ["Api"]
+__all__ = ["OWN_AGENT", "Api"]
 
 Object = dict[str, Any]
 Objects = list[Object]
 MANAGER = "holdback"
+OWN_AGENT = "holdback"
+"""How our own clients call themselves: a shadow watch goes through the controller's lane and is not its request."""
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=32)
@@ -41,7 +43,7 @@ class Api:
         agent: the User-Agent under which the server knows us.
     """
 
-    def __init__(self, access: Access, *, agent: str = "holdback") -> None:
+    def __init__(self, access: Access, *, agent: str = OWN_AGENT) -> None:
         self.access = access
         self._agent = agent
         self._tls = ssl.create_default_context(cadata=access.ca)
@@ -64,6 +66,11 @@ class Api:
             return self._http.get("/readyz", timeout=2.0).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False
+
+    def revision(self) -> int:
+        """How far the cluster's data has come: the resource version of everything at this moment."""
+        answer = self._request("GET", NAMESPACES.path(), params={"limit": "1"})
+        return int(answer["metadata"]["resourceVersion"])
 
     def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
         """The object, or None."""

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Literal, Protocol
 
-from holdback.faults.values import Cut, Delay, Fault, Hold
+from holdback.faults.programs import Dead, Paused, Restarted
+from holdback.faults.values import (
+    Answer,
+    Cut,
+    Delay,
+    Fault,
+    Hold,
+    Kill,
+    Pause,
+    Restart,
+    Slow,
+    TimeTravel,
+    Toxic,
+    Unobserved,
+)
+from holdback.traffic.inforce import in_force
 from holdback.traffic.lanes import Lane, Side
 
 __all__ = ["Phase", "Record", "Ways", "inject"]
 
+_NO_LANES: tuple[Lane, ...] = ()
 Phase = Literal["started", "ended"]
 Record = Callable[[Fault, Phase, tuple[Lane, ...]], None]
-"""Told when a fault came into force on all of its lanes, and when it was verified gone from them."""
+"""Told when a fault came into force on all of its lanes, and when it was verified gone from them.
+
+A fault on a process has no lanes.
+"""
 
 
 class Ways(Protocol):
@@ -26,6 +45,22 @@ class Ways(Protocol):
     def hold(self, lanes: Sequence[Lane], *, of: Side = "answers") -> AbstractContextManager[None]: ...
 
     def cut(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]: ...
+
+    def slow(
+        self, lanes: Sequence[Lane], kilobytes_per_second: int, *, of: Side = "answers"
+    ) -> AbstractContextManager[None]: ...
+
+    def toxic(
+        self, lanes: Sequence[Lane], kind: str, attributes: Mapping[str, int], *, of: Side = "answers"
+    ) -> AbstractContextManager[None]: ...
+
+    def answer(
+        self, lanes: Sequence[Lane], status: int, *, times: int | None = None, retry_after: int | None = None
+    ) -> AbstractContextManager[None]: ...
+
+    def unobserved(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]: ...
+
+    def travel(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]: ...
 
 
 @contextmanager
@@ -59,13 +94,30 @@ def inject(network: Ways, faults: Sequence[Fault], record: Record) -> Iterator[N
 
 @contextmanager
 def _one(network: Ways, fault: Fault, record: Record) -> Iterator[None]:
-    with _way(network, fault):
-        record(fault, "started", fault.target.lanes)
+    if isinstance(fault, Pause | Kill | Restart):
+        way, lanes = _on_program(fault), _NO_LANES
+    elif isinstance(fault, Answer | Unobserved | TimeTravel):
+        way, lanes = _misleading(network, fault), fault.target.lanes
+    else:
+        way, lanes = _hindering(network, fault), fault.target.lanes
+    with way:
+        record(fault, "started", lanes)
         yield
-    record(fault, "ended", fault.target.lanes)
+    record(fault, "ended", lanes)
 
 
-def _way(network: Ways, fault: Fault) -> AbstractContextManager[None]:
+def _on_program(fault: Pause | Kill | Restart) -> AbstractContextManager[None]:
+    match fault:
+        case Pause(program):
+            return in_force(str(fault), Paused(program))
+        case Kill(program):
+            return in_force(str(fault), Dead(program))
+        case Restart(program):
+            return in_force(str(fault), Restarted(program))
+
+
+def _hindering(network: Ways, fault: Delay | Hold | Cut | Slow | Toxic) -> AbstractContextManager[None]:
+    """What keeps traffic from coming, or from coming in time."""
     lanes = fault.target.lanes
     match fault:
         case Delay(_, milliseconds, jitter, of):
@@ -74,6 +126,22 @@ def _way(network: Ways, fault: Fault) -> AbstractContextManager[None]:
             return network.hold(lanes, of=of)
         case Cut():
             return network.cut(lanes)
+        case Slow(_, kilobytes_per_second, of):
+            return network.slow(lanes, kilobytes_per_second, of=of)
+        case Toxic(_, kind, attributes, of):
+            return network.toxic(lanes, kind, attributes, of=of)
+
+
+def _misleading(network: Ways, fault: Answer | Unobserved | TimeTravel) -> AbstractContextManager[None]:
+    """What lets traffic come, but other traffic."""
+    lanes = fault.target.lanes
+    match fault:
+        case Answer(_, status, times, retry_after):
+            return network.answer(lanes, status, times=times, retry_after=retry_after)
+        case Unobserved():
+            return network.unobserved(lanes)
+        case TimeTravel():
+            return network.travel(lanes)
 
 
 def _end(ends: Sequence[AbstractContextManager[None]]) -> None:

@@ -6,12 +6,10 @@ import json
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+from holdback.clusters.api import OWN_AGENT
 from holdback.history.events import Request
 
 __all__ = ["OWN_AGENT", "AccessLog", "parse"]
-
-OWN_AGENT = "holdback"
-"""How our own clients call themselves: a shadow watch goes through the controller's lane and is not its request."""
 
 
 def parse(line: bytes) -> Request | None:

@@ -1,24 +1,40 @@
-"""A fault in force: the toxics that make it, and the proof that they are gone afterwards."""
+"""A fault in force: what makes it, and the proof that it is gone afterwards."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
 
 from holdback.errors import FaultError, HoldbackError
-from holdback.traffic.toxiproxy import Toxic, Toxiproxy
 
-__all__ = ["InForce"]
+__all__ = ["LEASE", "Effect", "InForce", "in_force"]
+
+LEASE = 120.0
+"""Seconds after which a fault that nobody ended is ended by itself."""
+
+
+class Effect(Protocol):
+    """What makes a fault, on all of its targets together. Each method raises HoldbackError when it cannot."""
+
+    def begin(self) -> None:
+        """Bring it into force. When this fails `undo` takes away what may be in force all the same."""
+
+    def undo(self) -> Sequence[str]:
+        """Take it away; names the targets on which it was not in force any more. Again is harmless."""
+
+    def left(self) -> Sequence[str]:
+        """The targets on which it is still in force: asked, not assumed."""
 
 
 class InForce:
     """One fault, ended once: by whoever started it or, when that takes too long, by its lease (seconds)."""
 
-    def __init__(self, what: str, toxics: Sequence[Toxic], toxiproxy: Toxiproxy, lease: float) -> None:
+    def __init__(self, what: str, effect: Effect, lease: float) -> None:
         self._what = what
-        self._toxics = toxics
-        self._toxiproxy = toxiproxy
+        self._effect = effect
         self._lease = lease
         self._timer = threading.Timer(lease, self._expire)
         self._timer.daemon = True
@@ -26,26 +42,26 @@ class InForce:
         self._expired = False
 
     def start(self) -> None:
-        """Bring every toxic into force, or none.
+        """Bring it into force on every target, or on none.
 
         Raises:
-            TrafficError: Toxiproxy is gone or refuses.
+            HoldbackError: the effect cannot begin.
         """
         try:
-            self._toxiproxy.add(self._toxics)
+            self._effect.begin()
         except BaseException:
             # The one that failed may be in force all the same; if this fails too, the first error says why.
             with contextlib.suppress(HoldbackError):
-                self._toxiproxy.remove(self._toxics)
+                self._effect.undo()
             raise
         self._timer.start()
 
     def end(self) -> None:
-        """Take every toxic off, and ask whether it is gone.
+        """Take it off every target, and ask whether it is gone.
 
         Raises:
             FaultError: it is not, or it was gone before: ended by its lease or by somebody else.
-            TrafficError: Toxiproxy is gone or refuses.
+            HoldbackError: the effect cannot be undone.
         """
         self._timer.cancel()
         with self._lock:
@@ -54,24 +70,45 @@ class InForce:
                     f"{self._what}: still in force after its lease of {self._lease:g} s, so it was ended then",
                     remedy="end it sooner, or give it a longer lease",
                 )
-            lost = self._toxiproxy.remove(self._toxics)
-            self._verify()
+            lost = self._effect.undo()
+            left = self._effect.left()
+        if left:
+            raise FaultError(
+                f"{self._what}: it was ended, but is still in force on {', '.join(left)}",
+                remedy="start the world again",
+            )
         if lost:
             raise FaultError(
-                f"{self._what}: somebody else ended it before, on {', '.join(toxic.proxy for toxic in lost)}",
-                remedy="let nothing else control this Toxiproxy",
-            )
-
-    def _verify(self) -> None:
-        found = self._toxiproxy.toxics()
-        if left := [toxic.proxy for toxic in self._toxics if toxic.name in found.get(toxic.proxy, {})]:
-            raise FaultError(
-                f"{self._what}: Toxiproxy still has it on {', '.join(left)}", remedy="start the world again"
+                f"{self._what}: somebody else ended it before, on {', '.join(lost)}",
+                remedy="let nothing else control what holdback started",
             )
 
     def _expire(self) -> None:
         with self._lock:
             self._expired = True
-            # When this fails the lanes stay as they are, and whoever comes next sees it: end, residue or check.
+            # When this fails things stay as they are, and whoever comes next sees it: end, residue or check.
             with contextlib.suppress(HoldbackError):
-                self._toxiproxy.remove(self._toxics)
+                self._effect.undo()
+
+
+@contextmanager
+def in_force(what: str, effect: Effect, lease: float = LEASE) -> Iterator[None]:
+    """The effect within the block, and verified gone after it, whatever ends the block.
+
+    Raises:
+        HoldbackError: as `InForce.start` and `InForce.end` say.
+    """
+    fault = InForce(what, effect, lease)
+    fault.start()
+    try:
+        yield
+    except Exception:
+        fault.end()  # if this fails, it is the graver news; the other error stays its context
+        raise
+    except BaseException as interrupt:
+        try:
+            fault.end()
+        except HoldbackError as failure:
+            interrupt.add_note(str(failure))  # Ctrl-C stays Ctrl-C
+        raise
+    fault.end()

@@ -1,7 +1,8 @@
 """Links and lanes: the names of the traffic that can be held back.
 
 A **link** is one client talking to one cluster. A **lane** is the part of a link with one kind of traffic.
-The lanes of a link never overlap and together carry all of it.
+The lanes of a link never overlap and together carry all of it. A **pipe** is traffic that is not taken apart, because
+no controller sends it: an API server's calls of a webhook, say. It is a single lane.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["READS", "WATCHES", "WRITES", "Lane", "Link", "Side", "watch_of", "writes_of"]
+__all__ = ["READS", "WATCHES", "WRITES", "Lane", "Link", "Pipe", "Side", "watch_of", "writes_of"]
 
 Side = Literal["answers", "requests"]
 """Which way a fault works: on what the cluster sends back, or on what the client sends."""
@@ -85,10 +86,35 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Lane:
-    """One kind of traffic of one link."""
+class Pipe:
+    """One client's connections to one server, both names within a world; `kind` says what goes through.
 
-    link: Link
+    `webhooks`: an API server asks a controller's admission webhooks. `etcd`: an API server reads and writes its data.
+    """
+
+    client: str
+    cluster: str
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """For instance `worker1>kueue-worker1`."""
+        return f"{self.client}>{self.cluster}"
+
+    def __str__(self) -> str:
+        return f"{self.name}/{self.kind}"
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """Its only lane."""
+        return (Lane(self, self.kind),)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One kind of traffic of one link, or all of a pipe."""
+
+    link: Link | Pipe
     kind: str
 
     @property

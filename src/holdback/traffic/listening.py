@@ -1,4 +1,4 @@
-"""Whether a server is up, and is the one that we started."""
+"""Whether a server is up and is the one that we started, and how many are connected to it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import psutil
 
 from holdback.process import Child
 
-__all__ = ["listens"]
+__all__ = ["connections", "listens"]
 
 
 def listens(process: Child, ports: Sequence[int]) -> bool:
@@ -22,3 +22,9 @@ def listens(process: Child, ports: Sequence[int]) -> bool:
     except psutil.Error:
         return False  # it is gone; whoever waits for it finds out why
     return set(ports) <= {each.laddr.port for each in sockets if each.status == psutil.CONN_LISTEN}
+
+
+def connections(process: Child, port: int) -> int:
+    """How many connections this process has accepted on a port and still holds open."""
+    sockets = psutil.Process(process.pid).net_connections(kind="tcp4")
+    return sum(each.laddr.port == port and each.status == psutil.CONN_ESTABLISHED for each in sockets)

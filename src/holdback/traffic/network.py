@@ -8,8 +8,13 @@ so faults on the same lane add up and each takes away only itself:
 - **cut**: Toxiproxy's `timeout` of a millisecond in both directions, which lets nothing more pass and closes open
   connections and new ones. Not `reset_peer`, which waits for traffic and so spares a silent watch, and not a
   disabled proxy, whose port others could take.
+- **slow**: Toxiproxy's `bandwidth`.
+- **answer**: the router's own answers (`holdback.traffic.answers`); Toxiproxy has no part in them.
+- **unobserved**: a hold, then a cut under which it is released, then 410 for the watches that were cut.
+- **travel**: the lanes' proxies lead to the cluster's second API server.
 
-A fault that is over is asked for: it counts as healed only when Toxiproxy no longer lists its toxics.
+A fault that is over is asked for: it counts as healed only when Toxiproxy no longer lists its toxics, or the router no
+longer sees its answers.
 """
 
 from __future__ import annotations
@@ -26,19 +31,24 @@ from urllib.parse import urlsplit
 
 from holdback.binaries import Binaries
 from holdback.certificates import Authority
+from holdback.clock import poll
 from holdback.clusters.access import Access
+from holdback.clusters.api import Api
 from holdback.errors import ConfigurationError, FaultError, HoldbackError, TrafficError
-from holdback.process import Child, Run
-from holdback.traffic.inforce import InForce
-from holdback.traffic.lanes import Lane, Link, Side
-from holdback.traffic.router import Entrance, router
+from holdback.process import Run
+from holdback.traffic.answers import Answered, Expired, Reply, Times
+from holdback.traffic.effects import Detour, Toxics
+from holdback.traffic.inforce import LEASE, in_force
+from holdback.traffic.lanes import Lane, Link, Pipe, Side
+from holdback.traffic.listening import connections
+from holdback.traffic.router import Entrance, Router, router
 from holdback.traffic.toxiproxy import Toxic, Toxiproxy, toxiproxy_server
 
 __all__ = ["Network", "network"]
 
-LEASE = 120.0
-"""Seconds after which a fault that nobody ended is ended by the network itself."""
 _HOUR = 3_600_000
+_BACK_WITHIN = 30.0
+"""Seconds that a watch which broke off has to come back; client-go waits one or two."""
 _STREAMS: Mapping[Side, Literal["downstream", "upstream"]] = {"answers": "downstream", "requests": "upstream"}
 _RESTART = "the lanes are unusable now: start the world again"
 
@@ -49,25 +59,51 @@ class Network:
     def __init__(
         self,
         entrances: Mapping[Link, Entrance],
-        proxies: Mapping[Lane, str],
+        directly: Mapping[Link, Access],
         *,
         toxiproxy: Toxiproxy,
-        caddy: Child,
+        router: Router,
         ca: str,
         access_log: Path,
     ) -> None:
         self.links = tuple(entrances)
         self.access_log = access_log
         self._entrances = dict(entrances)
-        self._proxies = dict(proxies)
+        self._directly = dict(directly)
+        self._proxies = {lane: name for entrance in entrances.values() for lane, name in entrance.proxies.items()}
+        self._ports = {lane: port for entrance in entrances.values() for lane, port in entrance.upstreams.items()}
         self._toxiproxy = toxiproxy
-        self._caddy = caddy
+        self._router = router
         self._ca = ca
         self._numbers = itertools.count(1)
+        self._home = toxiproxy.upstreams()
+        self._seconds: dict[str, str] = {}
 
     def access(self, link: Link, token: str) -> Access:
-        """What the link's client needs for its kubeconfig, with its own bearer token."""
+        """What the link's client needs for its kubeconfig, with its own bearer token; the router refuses all others.
+
+        Raises:
+            ConfigurationError: no such token can be.
+        """
+        if token:
+            self._router.admit(token)
         return Access(server=f"https://127.0.0.1:{self._entrances[link].port}", ca=self._ca, token=token)
+
+    def pipe(self, pipe: Pipe, upstream: str) -> int:
+        """Make a pipe to `upstream` (host:port); gives the loopback port where it begins.
+
+        Raises:
+            TrafficError: Toxiproxy is gone or refuses.
+        """
+        (lane,) = pipe.lanes
+        name = f"pipe-{_slug(lane.name)}"
+        port = self._toxiproxy.create(name, upstream)
+        self._proxies[lane], self._ports[lane], self._home[name] = name, port, upstream
+        return port
+
+    def second(self, cluster: str, access: Access) -> None:
+        """Name a second API server of a cluster, for `travel`; its certificate must be good where the first's is."""
+        self._seconds[cluster] = _upstream(access.server)
 
     def delay(
         self,
@@ -91,7 +127,8 @@ class Network:
             if value < 0 or value != int(value):
                 raise ConfigurationError(f"a delay of {value} ms", remedy="give whole milliseconds, 0 or more")
         attributes = {"latency": int(milliseconds), "jitter": int(jitter)}
-        return self._late(f"delay of {milliseconds:g} ms", lanes, lease, attributes, of)
+        what = f"delay of {milliseconds:g} ms"
+        return self._single(what, lanes, lease, of, kind="latency", attributes=attributes)
 
     def hold(
         self, lanes: Sequence[Lane], *, of: Side = "answers", lease: float = LEASE
@@ -105,7 +142,7 @@ class Network:
                 somebody else.
             TrafficError: Toxiproxy is gone.
         """
-        return self._late("hold", lanes, lease, {"latency": _HOUR, "jitter": 0}, of)
+        return self._single("hold", lanes, lease, of, kind="latency", attributes={"latency": _HOUR, "jitter": 0})
 
     def cut(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
         """Open connections of these lanes are closed, and new ones too, until the end.
@@ -122,14 +159,99 @@ class Network:
 
         return self._fault("cut", lanes, lease, toxics)
 
+    def slow(
+        self, lanes: Sequence[Lane], kilobytes_per_second: int, *, of: Side = "answers", lease: float = LEASE
+    ) -> AbstractContextManager[None]:
+        """Each connection of these lanes gets no more than that through. Raises as `hold` does."""
+        what, attributes = f"slowness of {kilobytes_per_second} kB/s", {"rate": kilobytes_per_second}
+        return self._single(what, lanes, lease, of, kind="bandwidth", attributes=attributes)
+
+    def toxic(
+        self,
+        lanes: Sequence[Lane],
+        kind: str,
+        attributes: Mapping[str, int],
+        *,
+        of: Side = "answers",
+        lease: float = LEASE,
+    ) -> AbstractContextManager[None]:
+        """Any toxic that Toxiproxy knows, which refuses all others. Raises as `hold` does."""
+        return self._single(f"{kind} toxic", lanes, lease, of, kind=kind, attributes=attributes)
+
+    @contextmanager
+    def answer(
+        self,
+        lanes: Sequence[Lane],
+        status: int,
+        *,
+        times: int | None = None,
+        retry_after: int | None = None,
+        lease: float = LEASE,
+    ) -> Iterator[None]:
+        """The router answers the lanes' requests with this HTTP status, all of them or so many.
+
+        Raises:
+            FaultError: as for `hold`; and at the end: fewer than `times` were answered, or none at all.
+            TrafficError: the router is gone.
+        """
+        what = f"answer {status} on {_names(lanes)}"
+        rule = Times(Reply(status, retry_after), times)
+        with in_force(what, Answered(self._router.answers, self._answerable(lanes), rule), lease):
+            yield
+        if rule.given < (wanted := times or 1):
+            raise FaultError(
+                f"{what}: only {rule.given} of {wanted} requests came that it could answer",
+                remedy="keep it in force until the client has asked, or aim it at another lane",
+            )
+
+    @contextmanager
+    def unobserved(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> Iterator[None]:
+        """What happens within the block is never seen by the watches of these lanes, only what has become of it.
+
+        At the end they break off; what was held for them is lost, and going on from where they were is refused until
+        each has tried, so that their clients list anew.
+
+        Raises:
+            FaultError: as for `hold`; and at the end: a watch that broke off did not come back, or there was none.
+            ClusterError: the cluster does not say how far it is.
+        """
+        # The hold ends before what is in `after`: what it held comes into the cut, and gets lost there.
+        with ExitStack() as after, self.hold(lanes, lease=lease):
+            yield
+            after.enter_context(self._expired(lanes, lease))
+            after.enter_context(self.cut(lanes, lease=lease))
+
+    def travel(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
+        """These lanes lead to the second API server of their cluster; open connections end at both changes.
+
+        Raises:
+            FaultError: as for `hold`; or the cluster has no second API server.
+            TrafficError: Toxiproxy is gone or refuses.
+        """
+        chosen = self._chosen("time travel", lanes)
+        if alone := {lane.link.cluster for lane in chosen} - self._seconds.keys():
+            raise FaultError(
+                f"no second API server of {', '.join(sorted(alone))}",
+                remedy="start one with `holdback.traffic.second.second_server`",
+            )
+        away = {self._proxies[lane]: self._seconds[lane.link.cluster] for lane in chosen}
+        home = {proxy: self._home[proxy] for proxy in away}
+        return in_force(f"time travel of {_names(chosen)}", Detour(self._toxiproxy, home, away), lease)
+
     def residue(self) -> list[str]:
-        """What is in force now, as Toxiproxy tells it; empty for a network in order."""
+        """What is in force now, as Toxiproxy and the router tell it; empty for a network in order."""
         names = {proxy: lane.name for lane, proxy in self._proxies.items()}
         toxics = self._toxiproxy.toxics()
         lost = [f"{lane}: its proxy is gone" for proxy, lane in names.items() if proxy not in toxics]
         disabled = [f"{names.get(proxy, proxy)}: disabled" for proxy in self._toxiproxy.disabled()]
         found = [f"{names.get(proxy, proxy)}: {name}" for proxy, present in toxics.items() for name in present]
-        return sorted([*lost, *disabled, *found])
+        upstreams = self._toxiproxy.upstreams()
+        away = [f"{lane}: leads elsewhere" for proxy, lane in names.items() if self._astray(proxy, upstreams)]
+        answered = [f"{names[proxy]}: answered" for proxy in self._router.answers.in_force(list(names))]
+        return sorted([*lost, *disabled, *found, *away, *answered])
+
+    def _astray(self, proxy: str, upstreams: Mapping[str, str]) -> bool:
+        return proxy in upstreams and upstreams[proxy] != self._home[proxy]
 
     def check(self) -> None:
         """Prove that router and Toxiproxy are the ones we started and that they answer.
@@ -137,7 +259,7 @@ class Network:
         Raises:
             TrafficError: one of them is dead, was restarted by somebody else, or does not answer.
         """
-        for process in (self._caddy, self._toxiproxy.process):
+        for process in (self._router.process, self._toxiproxy.process):
             try:
                 process.check()
             except HoldbackError as error:
@@ -156,53 +278,84 @@ class Network:
             with socket.create_connection(("127.0.0.1", port), timeout=5.0) as plain:
                 context.wrap_socket(plain, server_hostname="127.0.0.1").close()
         except OSError as error:
-            raise TrafficError(f"the router does not answer: {error}", remedy=f"its log: {self._caddy.log}") from error
+            raise TrafficError(
+                f"the router does not answer: {error}", remedy=f"its log: {self._router.process.log}"
+            ) from error
 
-    def _late(
-        self, what: str, lanes: Sequence[Lane], lease: float, attributes: Mapping[str, int], of: Side
+    def _single(
+        self,
+        what: str,
+        lanes: Sequence[Lane],
+        lease: float,
+        of: Side,
+        *,
+        kind: str,
+        attributes: Mapping[str, int],
     ) -> AbstractContextManager[None]:
         def toxics(proxy: str, name: str) -> list[Toxic]:
-            return [Toxic(proxy, name, "latency", attributes, _STREAMS[of])]
+            return [Toxic(proxy, name, kind, attributes, _STREAMS[of])]
 
         return self._fault(what, lanes, lease, toxics)
 
-    @contextmanager
     def _fault(
         self, what: str, lanes: Sequence[Lane], lease: float, toxics: Callable[[str, str], Sequence[Toxic]]
-    ) -> Iterator[None]:
+    ) -> AbstractContextManager[None]:
         """`toxics`, given a proxy and a name that no other fault has, on every lane within the block."""
-        lanes = tuple(dict.fromkeys(lanes))
-        if strangers := [lane.name for lane in lanes if lane not in self._proxies]:
+        chosen = self._chosen(what, lanes)
+        name = f"{what.partition(' ')[0]}-{next(self._numbers)}"
+        made = [toxic for lane in chosen for toxic in toxics(self._proxies[lane], name)]
+        return in_force(f"{what} on {_names(chosen)}", Toxics(self._toxiproxy, made), lease)
+
+    def _chosen(self, what: str, lanes: Sequence[Lane]) -> tuple[Lane, ...]:
+        """Each of these lanes once; refuses those that are not ours, and none at all."""
+        if strangers := [lane for lane in lanes if lane not in self._proxies]:
             raise FaultError(
-                f"no such lane: {', '.join(strangers)}",
-                remedy="take links and lanes from the world as they are; "
-                f"it has {', '.join(lane.name for lane in self._proxies)}",
+                f"no such lane: {_names(strangers)}",
+                remedy=f"take links and lanes from the world as they are; it has {_names(tuple(self._proxies))}",
             )
         if not lanes:
             raise FaultError(f"a {what} on no lane at all", remedy="name at least one lane")
-        name = f"{what.partition(' ')[0]}-{next(self._numbers)}"
-        made = [toxic for lane in lanes for toxic in toxics(self._proxies[lane], name)]
-        fault = InForce(f"{what} on {', '.join(lane.name for lane in lanes)}", made, self._toxiproxy, lease)
-        fault.start()
-        try:
+        return tuple(dict.fromkeys(lanes))
+
+    def _answerable(self, lanes: Sequence[Lane]) -> list[str]:
+        chosen = self._chosen("answer", lanes)
+        if pipes := [lane for lane in chosen if isinstance(lane.link, Pipe)]:
+            raise FaultError(
+                f"the router answers no requests of {_names(pipes)}: it is not in the way",
+                remedy="a pipe can be delayed, held, slowed and cut",
+            )
+        return [self._proxies[lane] for lane in chosen]
+
+    @contextmanager
+    def _expired(self, lanes: Sequence[Lane], lease: float) -> Iterator[None]:
+        """Watches from before are refused from now on, until each that is open now has been."""
+        what = f"expiry on {_names(lanes)}"
+        self._answerable(lanes)
+        broken = sum(connections(self._toxiproxy.process, self._ports[lane]) for lane in lanes)
+        if not broken:
+            raise FaultError(f"{what}: no watch is open there", remedy="aim at the lane of a watch that the client has")
+        # Links to one cluster share its revisions.
+        direct = {lane.link.cluster: self._directly[lane.link] for lane in lanes if isinstance(lane.link, Link)}
+        rules = {cluster: Expired(_revision(access)) for cluster, access in direct.items()}
+        with ExitStack() as stack:
+            for lane in lanes:
+                effect = Answered(self._router.answers, [self._proxies[lane]], rules[lane.link.cluster])
+                stack.enter_context(in_force(what, effect, lease))
             yield
-        except Exception:
-            fault.end()  # if this fails, it is the graver news; the other error stays its context
-            raise
-        except BaseException as interrupt:
-            try:
-                fault.end()
-            except HoldbackError as failure:
-                interrupt.add_note(str(failure))  # Ctrl-C stays Ctrl-C
-            raise
-        fault.end()
+            if not poll(lambda: sum(rule.given for rule in rules.values()) >= broken, within=_BACK_WITHIN, every=0.01):
+                given = sum(rule.given for rule in rules.values())
+                raise FaultError(
+                    f"{what}: {given} of {broken} watches came back within {_BACK_WITHIN:g} s",
+                    remedy="see whether the client is alive and watches what the lane carries",
+                )
 
 
 @contextmanager
 def network(run: Run, binaries: Binaries, links: Mapping[Link, Access]) -> Iterator[Network]:
     """The links through a router and a Toxiproxy of their own, for as long as the context lasts.
 
-    The access of a link is the direct way to its cluster; only its server and its authority are used.
+    The access of a link is the direct way to its cluster. Its token is used by `Network.unobserved` alone, to ask how
+    far the cluster's data has come.
 
     Raises:
         ConfigurationError: a server's address that cannot be routed to.
@@ -221,7 +374,19 @@ def network(run: Run, binaries: Binaries, links: Mapping[Link, Access]) -> Itera
         caddy = stack.enter_context(
             router(run, executables["caddy"], list(entrances.values()), certificate=certificate, key=key, log=log)
         )
-        yield Network(entrances, proxies, toxiproxy=toxiproxy, caddy=caddy, ca=authority.pem, access_log=log)
+        yield Network(entrances, links, toxiproxy=toxiproxy, router=caddy, ca=authority.pem, access_log=log)
+
+
+def _revision(access: Access) -> int:
+    api = Api(access)
+    try:
+        return api.revision()
+    finally:
+        api.close()
+
+
+def _names(lanes: Sequence[Lane]) -> str:
+    return ", ".join(lane.name for lane in lanes)
 
 
 def _lanes(links: Iterable[Link]) -> list[Lane]:
@@ -241,7 +406,19 @@ def _entrance(run: Run, toxiproxy: Toxiproxy, proxies: Mapping[Lane, str], link:
             f"the API server of {link.name} is {access.server}",
             remedy="an address like https://HOST:PORT can be routed to",
         )
-    host = f"[{address.hostname}]" if ":" in address.hostname else address.hostname
-    upstream = f"{host}:{address.port or 443}"
-    upstreams = {lane: toxiproxy.create(proxies[lane], upstream) for lane in link.lanes}
-    return Entrance(link=link, port=run.port(), upstreams=upstreams, host=address.hostname, ca=access.ca)
+    upstream = _upstream(access.server)
+    return Entrance(
+        link=link,
+        port=run.port(),
+        upstreams={lane: toxiproxy.create(proxies[lane], upstream) for lane in link.lanes},
+        proxies={lane: proxies[lane] for lane in link.lanes},
+        host=address.hostname,
+        ca=access.ca,
+    )
+
+
+def _upstream(server: str) -> str:
+    """A server's URL as Toxiproxy wants it."""
+    address = urlsplit(server)
+    host = f"[{address.hostname}]" if ":" in (address.hostname or "") else address.hostname
+    return f"{host}:{address.port or 443}"

@@ -4,6 +4,9 @@ It ends TLS on loopback, on one port for each link, and hands every request to i
 `watch` parameter. Behind it each request has an HTTP/1.1 connection of its own, so that a lane's Toxiproxy can
 hold back one kind of traffic without touching another. Its access log (see `config`) is the complete record of
 what the clients asked.
+
+Its configuration never changes, because a reload would end open watches. What does change it looks up in a folder of
+files at each request: which tokens are the run's, and on which lanes `holdback.traffic.answers` has a say.
 """
 
 from __future__ import annotations
@@ -20,12 +23,16 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from holdback.errors import ConfigurationError
 from holdback.process import Child, Run, await_ready, child
+from holdback.traffic.answers import PASS, Answers, Files, serving
 from holdback.traffic.lanes import READS, WATCHES, WRITES, Lane, Link, watch_of, writes_of
 from holdback.traffic.listening import listens
 
-__all__ = ["Entrance", "config", "router"]
+__all__ = ["Entrance", "Home", "Router", "config", "router"]
 
+# The end of a token stands for the whole: it is a signature or random, and whole tokens are too long for file names.
+_TOKEN = "([A-Za-z0-9_-]{1,64})$"  # noqa: S105
 _COLLECTION = "(?:api/[^/]+|apis/[^/]+/[^/]+)"
 _ASKS_TO_WATCH = {"watch": ["*"]}
 _ASKS_NOT_TO = {"watch": ["false", "False", "FALSE", "0"]}  # the API server's own reading of the parameter
@@ -35,18 +42,46 @@ _ASKS_NOT_TO = {"watch": ["false", "False", "FALSE", "0"]}  # the API server's o
 class Entrance:
     """Where a link's client comes in, and where its lanes lead.
 
-    `port` is the router's, `upstreams` the ports of the lanes' proxies, `host` the name for which the API
-    server's certificate must be good, `ca` the PEM bundle that must have signed it.
+    `port` is the router's, `upstreams` the ports of the lanes' proxies, `proxies` their names, `host` the name for
+    which the API server's certificate must be good, `ca` the PEM bundle that must have signed it.
     """
 
     link: Link
     port: int
     upstreams: Mapping[Lane, int]
+    proxies: Mapping[Lane, str]
     host: str
     ca: str
 
 
-def config(entrances: Sequence[Entrance], *, certificate: Path, key: Path, log: Path, storage: Path) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The router's private directory: sockets, and the folders that it looks into."""
+
+    path: Path
+
+    @property
+    def answerer(self) -> Path:
+        """The socket of the server that answers in a cluster's place."""
+        return self.path / "answer.sock"
+
+    @property
+    def state(self) -> Path:
+        """The socket on which the router tells which files it sees in `answered`."""
+        return self.path / "state.sock"
+
+    @property
+    def answered(self) -> Path:
+        """Has a file for each lane on which the answerer is asked."""
+        return self.path / "answered"
+
+    @property
+    def tokens(self) -> Path:
+        """Has a file for each token of the run."""
+        return self.path / "tokens"
+
+
+def config(entrances: Sequence[Entrance], *, certificate: Path, key: Path, log: Path, home: Home) -> dict[str, Any]:
     """Caddy's configuration as data.
 
     `log` gets one JSON object a line for each request when it is over: `ts` (when that was) and `duration`, both
@@ -56,13 +91,16 @@ def config(entrances: Sequence[Entrance], *, certificate: Path, key: Path, log: 
     """
     return {
         "admin": {"disabled": True, "config": {"persist": False}},
-        "storage": {"module": "file_system", "root": str(storage)},
+        "storage": {"module": "file_system", "root": str(home.path / "storage")},
         "logging": {"logs": {"default": _own_log(), "access": _access_log(log)}},
         "apps": {
             "http": {
                 # Watches never end by themselves: without a limit they would keep a stopping router alive.
                 "grace_period": "200ms",
-                "servers": {f"link-{index}": _server(entrance) for index, entrance in enumerate(entrances)},
+                "servers": {
+                    "state": _state(home),
+                    **{f"link-{index}": _server(entrance, home) for index, entrance in enumerate(entrances)},
+                },
             },
             "tls": {
                 "certificates": {"load_files": [{"certificate": str(certificate), "key": str(key)}]},
@@ -94,7 +132,27 @@ def _without(*fields: str) -> dict[str, Any]:
     return {field: {"filter": "delete"} for field in fields}
 
 
-def _server(entrance: Entrance) -> dict[str, Any]:
+def _state(home: Home) -> dict[str, Any]:
+    """Says of any name whether there is such a file in `answered`."""
+    return {
+        "listen": [f"unix/{home.state}|0600"],
+        "automatic_https": {"disable": True},
+        "routes": [
+            {"match": [_there(home.answered, "{http.request.uri.path}")], "handle": [_static(200)], "terminal": True},
+            {"handle": [_static(404)]},
+        ],
+    }
+
+
+def _there(folder: Path, name: str) -> dict[str, Any]:
+    return {"file": {"root": str(folder), "try_files": [name]}}
+
+
+def _static(status: int) -> dict[str, Any]:
+    return {"handler": "static_response", "status_code": status}
+
+
+def _server(entrance: Entrance, home: Home) -> dict[str, Any]:
     link = entrance.link
     labels = {"client": link.client, "cluster": link.cluster, "agent": "{http.request.header.User-Agent}"}
     return {
@@ -106,11 +164,16 @@ def _server(entrance: Entrance) -> dict[str, Any]:
         "routes": [
             {"handle": [_label(name, value) for name, value in labels.items()]},
             {
-                "match": [{"not": [{"header": {"Authorization": ["Bearer *"]}}]}],
-                "handle": [{"handler": "static_response", "status_code": 401}],
+                "match": [{"header_regexp": {"Authorization": {"name": "token", "pattern": f"^Bearer .*?{_TOKEN}"}}}],
+                "handle": [{"handler": "vars", "token": "{http.regexp.token.1}"}],
+            },
+            {
+                # Without a token the name is that of no file: all of them are longer than the letter before them.
+                "match": [{"not": [_there(home.tokens, "t{http.vars.token}")]}],
+                "handle": [_static(401)],
                 "terminal": True,
             },
-            *(_route(entrance, lane) for lane in link.lanes),
+            *(_route(entrance, lane, home) for lane in link.lanes),
         ],
         # A lane that is cut must look like a broken connection, not like a gateway that apologises.
         "errors": {"routes": [{"handle": [{"handler": "static_response", "abort": True}]}]},
@@ -122,11 +185,30 @@ def _label(key: str, value: str) -> dict[str, Any]:
     return {"handler": "log_append", "key": key, "value": value, "early": True}
 
 
-def _route(entrance: Entrance, lane: Lane) -> dict[str, Any]:
+def _route(entrance: Entrance, lane: Lane, home: Home) -> dict[str, Any]:
+    name = entrance.proxies[lane]
+    asking = {"match": [_there(home.answered, name)], "handle": [_answerer(home, name)]}
     return {
         "match": _matchers(lane.kind),
-        "handle": [_label("lane", lane.kind), _proxy(entrance, entrance.upstreams[lane])],
+        "handle": [
+            _label("lane", lane.kind),
+            {"handler": "subroute", "routes": [asking]},
+            _proxy(entrance, entrance.upstreams[lane]),
+        ],
         "terminal": True,
+    }
+
+
+def _answerer(home: Home, lane: str) -> dict[str, Any]:
+    """Asks the answerer, and goes on to the lane if that lets the request pass."""
+    asked = {"X-Asked-Method": ["{http.request.method}"], "X-Asked-Uri": ["{http.request.uri}"]}
+    return {
+        "handler": "reverse_proxy",
+        "upstreams": [{"dial": f"unix/{home.answerer}"}],
+        # As a GET, so that the request's body is left for the lane; its token is nobody's business but the cluster's.
+        "rewrite": {"method": "GET", "uri": f"/{lane}"},
+        "headers": {"request": {"set": asked, "delete": ["Authorization"]}},
+        "handle_response": [{"match": {"status_code": [PASS]}, "routes": [{"handle": [{"handler": "vars"}]}]}],
     }
 
 
@@ -172,23 +254,46 @@ def _proxy(entrance: Entrance, port: int) -> dict[str, Any]:
     }
 
 
+class Router:
+    """The running Caddy; made by `router`."""
+
+    def __init__(self, process: Child, answers: Answers, tokens: Files) -> None:
+        self.process = process
+        self.answers = answers
+        self._tokens = tokens
+
+    def admit(self, token: str) -> None:
+        """Let requests with this bearer token in.
+
+        Raises:
+            ConfigurationError: it does not end as tokens do.
+        """
+        end = re.search(_TOKEN, token)
+        if end is None:
+            raise ConfigurationError(
+                "a token that does not end in a letter, a digit, - or _",
+                remedy="take a service account's token, or one made of these characters",
+            )
+        self._tokens.add(f"t{end[1]}")
+
+
 @contextmanager
 def router(
     run: Run, executable: Path, entrances: Sequence[Entrance], *, certificate: Path, key: Path, log: Path
-) -> Iterator[Child]:
+) -> Iterator[Router]:
     """Caddy with these entrances for as long as the context lasts; it writes nowhere but to the run and to `log`.
 
     Raises:
         ProcessExited, NotReady: it did not come up.
     """
-    home = run.directory / f"router-{entrances[0].port}"
-    home.mkdir(mode=0o700)
-    file = home / "config.json"
-    settings = config(entrances, certificate=certificate, key=key, log=log, storage=home / "storage")
-    file.write_text(json.dumps(settings, indent=1))
-    environment = {name: str(home) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    home = Home(run.directory / f"router-{entrances[0].port}")
+    home.path.mkdir(mode=0o700)
+    tokens, answers = Files(home.tokens), Answers(Files(home.answered), home.state)
+    file = home.path / "config.json"
+    file.write_text(json.dumps(config(entrances, certificate=certificate, key=key, log=log, home=home), indent=1))
+    environment = {name: str(home.path) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
     argv: list[str | Path] = [executable, "run", "--config", file]
-    with child(run, home.name, argv, env=environment) as process:
+    with serving(home.answerer, answers), child(run, home.path.name, argv, env=environment) as process:
         ports = [each.port for each in entrances]
         await_ready(process, lambda: listens(process, ports), within=15.0, what="Caddy listens")
-        yield process
+        yield Router(process, answers, tokens)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import toxiproxy.proxy
 import toxiproxy.server
@@ -29,6 +29,7 @@ from holdback.traffic.listening import listens
 
 __all__ = ["Toxic", "Toxiproxy", "toxiproxy_server"]
 
+T = TypeVar("T")
 _PATIENCE = 10.0
 """Seconds for one answer. Removing a toxic first passes on what it held, for a slow reader at most 5 s a chunk."""
 _AT_ONCE = 4
@@ -120,9 +121,9 @@ class Toxiproxy:
         removed = self._for_all(toxics, self._remove)
         return [toxic for toxic, was_there in zip(toxics, removed, strict=True) if not was_there]
 
-    def _for_all(self, toxics: Sequence[Toxic], act: Callable[[Toxic], bool]) -> list[bool]:
+    def _for_all(self, items: Sequence[T], act: Callable[[T], bool]) -> list[bool]:
         """Act on all at the same time and wait for all, then raise what went wrong."""
-        futures = [self._threads.submit(act, toxic) for toxic in toxics]
+        futures = [self._threads.submit(act, item) for item in items]
         wait(futures)
         return [future.result() for future in futures]
 
@@ -147,6 +148,21 @@ class Toxiproxy:
             # The library's proxies() leaves out the toxics, and would need a request for each proxy.
             proxies: dict[str, Any] = _Consumer.get("/proxies").json()
         return {name: {toxic["name"]: toxic["type"] for toxic in proxy["toxics"]} for name, proxy in proxies.items()}
+
+    def lead(self, upstreams: Mapping[str, str]) -> None:
+        """Let proxies lead to these upstreams (host:port); connections through those that led elsewhere are closed."""
+        self._for_all(list(upstreams.items()), self._lead)
+
+    def _lead(self, wanted: tuple[str, str]) -> bool:
+        name, upstream = wanted
+        with self._asking(f"lead {name} to {upstream}"):
+            _Consumer.post(f"/proxies/{name}", json={"upstream": upstream})
+        return True
+
+    def upstreams(self) -> dict[str, str]:
+        """Where every proxy leads, as host:port."""
+        with self._asking("list proxies"):
+            return {name: proxy.upstream for name, proxy in self._api.proxies().items()}
 
     def disabled(self) -> list[str]:
         """The proxies that do not listen; we never disable one, so somebody else did."""
