@@ -8,14 +8,15 @@ from enum import StrEnum
 from typing import Any
 
 from holdback.errors import EvidenceError
+from holdback.history.exposure import Exposure
 from holdback.history.history import History
 from holdback.history.store import Damage, Store
 from holdback.oracles.judgement import Finding, Judgement
 
 __all__ = ["SCHEMA", "UNDECIDABLE", "Outcome", "Row", "conclude", "read_rows"]
 
-SCHEMA = 1
-"""Version of the row's format; a reader refuses rows of a newer one."""
+SCHEMA = 2
+"""Version of the row's format; a reader refuses rows of a newer one. 2 added `reactions` and `exposure`."""
 
 
 UNDECIDABLE = "undecidable"
@@ -40,6 +41,8 @@ class Row:
     `experiment` is the test's node id without arm and repetition, `variant` describes what the arm ran, `index`
     numbers the arm's trials from 0, `block` pairs trials of both arms, `started` is wall time, `faults` are those
     that came into force, `dose_milliseconds` is the largest delay among them, `error` the infrastructure's own words.
+    `reactions` are the seconds from a trigger's event to its fault in force; `exposure` tells how far behind the truth
+    the controllers wrote, None where the world keeps no shadows.
     """
 
     id: str
@@ -56,6 +59,8 @@ class Row:
     findings: tuple[Finding, ...] = ()
     faults: tuple[str, ...] = ()
     dose_milliseconds: float = 0.0
+    reactions: tuple[float, ...] = ()
+    exposure: Exposure | None = None
     error: str = ""
     schema: int = SCHEMA
 
@@ -80,6 +85,8 @@ class Row:
             ],
             "faults": list(self.faults),
             "dose_milliseconds": self.dose_milliseconds,
+            "reactions": list(self.reactions),
+            "exposure": self.exposure and self.exposure.to_json(),
             "error": self.error,
         }
         forgotten = {f.name for f in fields(self)} ^ data.keys()
@@ -88,24 +95,27 @@ class Row:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Row:
-        """The row that `to_json` wrote.
+        """The row that `to_json` wrote, by this holdback or an older one; its schema is then this one's.
 
         Raises:
-            EvidenceError: fields are missing, unknown or of another schema.
+            EvidenceError: fields are missing, unknown or of a newer schema.
         """
-        if data.get("schema") != SCHEMA:
+        schema = data.get("schema")
+        if not isinstance(schema, int) or not 1 <= schema <= SCHEMA:
             raise EvidenceError(
-                f"a row has schema {data.get('schema')!r}, this holdback reads {SCHEMA}",
+                f"a row has schema {schema!r}, this holdback reads 1 to {SCHEMA}",
                 remedy="read it with the holdback that wrote it (run.json names its version)",
             )
-        rest = dict(data)
+        rest = {**data, "schema": SCHEMA}
         try:
             findings = tuple(
                 Finding(f["oracle"], Judgement(f["judgement"]), f["reason"], tuple(f["events"]))
                 for f in rest.pop("findings")
             )
             outcome = Outcome(rest.pop("outcome"))
-            return cls(outcome=outcome, findings=findings, faults=tuple(rest.pop("faults")), **rest)
+            faults, reactions = tuple(rest.pop("faults")), tuple(rest.pop("reactions", ()))
+            exposed = Exposure(**found) if (found := rest.pop("exposure", None)) else None
+            return cls(outcome=outcome, findings=findings, faults=faults, reactions=reactions, exposure=exposed, **rest)
         except (KeyError, TypeError, ValueError) as error:
             raise EvidenceError(f"a row lacks or mistakes a field: {error}") from error
 

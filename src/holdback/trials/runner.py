@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from holdback.clock import Clock, SystemClock
 from holdback.errors import FaultError, HoldbackError, Undecidable
+from holdback.history.exposure import exposure
 from holdback.history.store import Store
 from holdback.oracles.judgement import judge
 from holdback.trials.outcome import UNDECIDABLE, Outcome, Row, conclude
@@ -54,6 +55,8 @@ def run(trial: Trial, scenario: Callable[[], object], store: Store, clock: Clock
         findings=findings,
         faults=trial.faults,
         dose_milliseconds=trial.dose_milliseconds,
+        reactions=trial.reactions,
+        exposure=exposure(history),
         error=_text(failure) if failure else "",
     )
     store.judged(row.to_json())

@@ -7,11 +7,12 @@ garbage collection would delete the other's copies; each arm its own namespace a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 from holdback import process
 from holdback.binaries import Binaries
+from holdback.clusters.api import Api
 from holdback.clusters.kinds import JOBS
 from holdback.clusters.local import LocalCluster, local_clusters
 from holdback.controllers.kueue import objects
@@ -107,6 +108,8 @@ def multikueue_world(
         say("connecting managers and workers")
         _connect(managers, workers, clusters, traffic)
         recorder = stack.enter_context(recording(clusters, traffic, [WORKLOADS, JOBS]))
+        clients = {client_of(manager) for manager in managers.values()}
+        _shadow(stack, recorder, clusters, traffic, [link for link in links if link.client in clients])
         yield MultiKueueWorld(
             network=traffic,
             recorder=recorder,
@@ -114,6 +117,19 @@ def multikueue_world(
             workers={name: clusters[name] for name in workers},
             kueues=kueues,
         )
+
+
+def _shadow(
+    stack: ExitStack,
+    recorder: Recorder,
+    clusters: Mapping[str, LocalCluster],
+    traffic: Network,
+    links: Iterable[Link],
+) -> None:
+    """Watch Workloads as the client of each link does: what a manager decides depends on them."""
+    for link in links:
+        shadow = stack.enter_context(closing(Api(traffic.access(link, clusters[link.cluster].access.token))))
+        recorder.shadow(link.client, link.cluster, shadow, [WORKLOADS])
 
 
 def _links(managers: Iterable[str], workers: Sequence[str]) -> list[Link]:
