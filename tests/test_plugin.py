@@ -15,6 +15,8 @@ import pytest
 
 # Imported before any inner session: pytester forgets what an inner session imported, and numpy refuses to come twice.
 import holdback.plugin
+import holdback.report.files
+import holdback.report.page
 import holdback.report.terminal
 import holdback.statistics  # noqa: F401
 
@@ -129,6 +131,18 @@ def test_every_trial_is_planned_recorded_and_judged(inner: pytest.Pytester) -> N
     run = json.loads((report_of(inner) / "run.json").read_text())
     assert (run["seed"], run["control"], run["count"]) == (7, "v1", 2)
     assert {row["variant"] for row in rows_of(inner)} == {"build of control", "build of treatment"}
+
+
+def test_a_run_ends_with_its_report(inner: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Page, JUnit file and summary are written; what cannot be written is said and does not change the result."""
+    inner.makepyfile(FIXED)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(inner.path))
+    result = inner.runpytest("--count=8")
+    assert result.ret == 0
+    result.stderr.fnmatch_lines(["holdback: * was not written: IsADirectoryError*"])
+    result.stdout.fnmatch_lines(["Report: holdback-report/index.html", "Evidence: holdback-report *"])
+    assert (report_of(inner) / "summary.md").read_text().startswith("### holdback: FIXED")
+    assert (report_of(inner) / "junit.xml").exists()
 
 
 def test_a_violated_treatment_fails_with_a_short_reason(inner: pytest.Pytester) -> None:

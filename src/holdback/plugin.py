@@ -488,8 +488,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(line)
     if ending.unjudged:
         terminalreporter.write_line(f"{ending.unjudged} trials were begun and not judged.")
+    for page in _write_report(settings.report):
+        terminalreporter.write_line(f"Report: {os.path.relpath(page, config.invocation_params.dir)}")
     report = os.path.relpath(settings.report, config.invocation_params.dir)
     terminalreporter.write_line(f"Evidence: {report}   repeat with: --holdback-seed={settings.seed}")
+
+
+def _write_report(directory: Path) -> list[Path]:
+    """Write the report; its page, if there is one. What could not be written has been said, and fails no run."""
+    from holdback.report import write_all  # noqa: PLC0415  not for sessions without experiments
+
+    return [path for path in write_all(directory) if path.suffix == ".html"]
 
 
 def _render(summary: Summary, *, colour: bool) -> str:
