@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from holdback.history.exposure import Exposure
 from holdback.oracles import Finding, Judgement
-from holdback.report.figures import Material, Section, dose_response, durations
+from holdback.report.figures import Material, Section, dose_response, durations, exposures, reactions
 from holdback.report.timings import timings
 from holdback.trials.outcome import Outcome, Row
 from tests.report.sample import history, row
@@ -62,7 +63,7 @@ def test_timings_stand_by_arm() -> None:
     rows = [row("treatment", 0, Outcome.HOLDS), row("control", 0, Outcome.VIOLATED)]
     found = [timing for each in rows for timing in timings(each, history(each, events=0))]
     section = durations(Material(rows, found))
-    assert [len(traces(section)[arm]["x"]) for arm in ("control", "treatment")] == [0, 1]
+    assert {arm: len(box["x"]) for arm, box in traces(section).items()} == {"treatment": 1}
     assert section is not None
     assert "until readmitted held" in section.words
     assert "control: 1" in section.words
@@ -71,3 +72,29 @@ def test_timings_stand_by_arm() -> None:
 def test_without_timings_there_is_no_figure() -> None:
     """Oracles that cite nothing leave no section."""
     assert durations(Material([row("control", 0, Outcome.VIOLATED)], [])) is None
+
+
+def test_exposure_stands_by_arm_and_outcome() -> None:
+    """Trials that recorded how stale the controller was are shown, the others are not; control comes first."""
+    exposed = Exposure(writes=30, behind=4, seconds=0.21, events=3, lane="kueue>worker1/watch:workloads")
+    rows = [
+        row("treatment", 0, Outcome.HOLDS, exposure=exposed),
+        row("control", 0, Outcome.VIOLATED, exposure=exposed),
+        row("control", 1, Outcome.HOLDS, exposure=Exposure(writes=30, behind=0)),
+        row("control", 2, Outcome.VIOLATED),
+    ]
+    boxes = traces(exposures(Material(rows, [])))
+    assert [(group, box["x"]) for group, box in boxes.items()] == [
+        ("control, violated", [0.21]),
+        ("control, holds", [0.0]),
+        ("treatment, holds", [0.21]),
+    ]
+    assert "4 of 30 writes behind" in boxes["control, violated"]["text"][0]
+    assert exposures(Material(rows[3:], [])) is None
+
+
+def test_every_reaction_is_a_point() -> None:
+    """Each triggered fault of a trial counts; trials without a trigger leave no section."""
+    rows = [row("control", 0, Outcome.VIOLATED, reactions=(0.004, 0.006)), row("treatment", 0, Outcome.HOLDS)]
+    assert {arm: box["x"] for arm, box in traces(reactions(Material(rows, []))).items()} == {"control": [0.004, 0.006]}
+    assert reactions(Material(rows[1:], [])) is None

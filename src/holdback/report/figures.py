@@ -14,7 +14,7 @@ from holdback.statistics.verdict import Arm
 from holdback.trials.arms import ARMS
 from holdback.trials.outcome import Outcome, Row
 
-__all__ = ["SECTIONS", "Material", "Section", "SectionOf", "dose_response", "durations"]
+__all__ = ["SECTIONS", "Material", "Section", "SectionOf", "dose_response", "durations", "exposures", "reactions"]
 
 _COLOURS = {"control": "#d97706", "treatment": "#3b82f6"}
 """Readable on light and on dark ground, and apart for colour-blind readers."""
@@ -80,40 +80,89 @@ def durations(material: Material) -> Section | None:
     """How long it took until an oracle's property held, a point for each trial."""
     if not material.timings:
         return None
-    figure = go.Figure(layout=_layout(height=110 + 70 * len(ARMS)))
     oracles = list(dict.fromkeys(timing.oracle for timing in material.timings))
-    for arm in ARMS:
-        mine = [timing for timing in material.timings if timing.row.arm == arm]
-        figure.add_box(
-            name=arm,
-            orientation="h",
-            x=[timing.seconds for timing in mine],
-            y=[_label(timing, arm, oracles) for timing in mine],
-            boxpoints="all",
-            jitter=0.6,
-            pointpos=0,
-            marker={"color": _COLOURS[arm], "size": 5, "opacity": 0.7},
-            line={"width": 1},
-            fillcolor="rgba(127,127,127,0.12)",
-            text=[escape(timing.row.id, quote=False) for timing in mine],
-            hovertemplate="%{x:.2f} s<br>%{text}<extra></extra>",
-        )
-    figure.update_layout(showlegend=False)
-    figure.update_xaxes(title="seconds", rangemode="tozero")
-    figure.update_yaxes(automargin=True, autorange="reversed")
-    never = [f"{arm}: {count}" for arm in ARMS if (count := _violated(material.rows, arm))]
+    points: list[_Point] = []
+    for timing in sorted(material.timings, key=lambda timing: oracles.index(timing.oracle)):
+        group = timing.row.arm if len(oracles) == 1 else f"{timing.oracle}, {timing.row.arm}"
+        points.append(_Point(group, timing.row, timing.seconds))
     spans = dict.fromkeys(f"from {timing.since} until {timing.oracle} held" for timing in material.timings)
-    words = f"Seconds {', '.join(spans)}; a point for each trial."
+    never = [f"{arm}: {count}" for arm in ARMS if (count := _violated(material.rows, arm))]
     left_out = f" Violated trials, which never came that far, are not shown ({', '.join(never)})." if never else ""
-    return Section("How long it took", words + left_out, figure.to_json())
+    words = f"Seconds {', '.join(spans)}; a point for each trial.{left_out}"
+    return Section("How long it took", words, _boxes(points, "seconds"))
 
 
-SECTIONS: tuple[SectionOf, ...] = (dose_response, durations)
+def exposures(material: Material) -> Section | None:
+    """How far behind the truth the controllers wrote, a point for each trial; only where shadows were recorded."""
+    points = [
+        _Point(
+            f"{row.arm}, {row.outcome.value}",
+            row,
+            row.exposure.seconds,
+            f"{row.exposure.behind} of {row.exposure.writes} writes behind, at most {row.exposure.events} changes"
+            + (f" on {row.exposure.lane}" if row.exposure.lane else ""),
+        )
+        for row in material.rows
+        if row.exposure is not None
+    ]
+    if not points:
+        return None
+    words = (
+        "The age of the oldest change that the controller had not been told of when it wrote: the most in each trial, "
+        "by our own watch through its lane. Where both arms were exposed alike, the fix makes the difference, not luck."
+    )
+    return Section("How stale the controller's view was", words, _boxes(points, "seconds behind the truth"))
+
+
+def reactions(material: Material) -> Section | None:
+    """How soon after its trigger a fault was in force; only where faults waited for one."""
+    points = [_Point(row.arm, row, seconds) for row in material.rows for seconds in row.reactions]
+    if not points:
+        return None
+    words = (
+        "Seconds from the observed event that triggered a fault until the fault was in force, a point for each fault."
+    )
+    return Section("How soon faults followed their triggers", words, _boxes(points, "seconds"))
+
+
+SECTIONS: tuple[SectionOf, ...] = (dose_response, durations, exposures, reactions)
 """The figures of an experiment, in the order of the page. A new one is a function added here."""
 
 
-def _label(timing: Timing, arm: str, oracles: Sequence[str]) -> str:
-    return arm if len(oracles) == 1 else escape(f"{timing.oracle}, {arm}", quote=False)
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """A trial's figure; `group` is the box that it belongs to, `text` is told when one points at it."""
+
+    group: str
+    row: Row
+    value: float
+    text: str = ""
+
+
+def _boxes(points: Sequence[_Point], axis: str) -> str:
+    """A box for each group, with all its points; control groups come first."""
+    groups: dict[str, list[_Point]] = defaultdict(list)
+    for point in sorted(points, key=lambda point: ARMS.index(point.row.arm)):
+        groups[point.group].append(point)
+    figure = go.Figure(layout=_layout(height=110 + 70 * len(groups)))
+    for group, mine in groups.items():
+        figure.add_box(
+            name=escape(group, quote=False),
+            orientation="h",
+            x=[point.value for point in mine],
+            boxpoints="all",
+            jitter=0.6,
+            pointpos=0,
+            marker={"color": _COLOURS[mine[0].row.arm], "size": 5, "opacity": 0.7},
+            line={"width": 1},
+            fillcolor="rgba(127,127,127,0.12)",
+            text=[escape(": ".join(filter(None, (point.row.id, point.text))), quote=False) for point in mine],
+            hovertemplate="%{x:.3f} s<br>%{text}<extra></extra>",
+        )
+    figure.update_layout(showlegend=False)
+    figure.update_xaxes(title=axis, rangemode="tozero")
+    figure.update_yaxes(automargin=True, autorange="reversed")
+    return str(figure.to_json())
 
 
 def _count(rows: Sequence[Row]) -> Arm:
