@@ -1,4 +1,4 @@
-"""Kueue #11062 with a manager that is behind only while it matters: from the eviction's first sign to the next quota."""
+"""Kueue #11062 with a manager that is behind only while it matters: from the eviction to the next quota."""
 
 import holdback
 from holdback.controllers.kueue import MultiKueue, no_copy_without_nomination, no_orphan, readmitted

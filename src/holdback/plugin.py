@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from holdback.binaries import Binaries, Progress
     from holdback.process import Run
     from holdback.statistics import Summary
+    from holdback.statistics.exposure import ExposureSummary
 
 __all__ = ["Settings"]
 
@@ -453,7 +454,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int | pytest.ExitC
     try:
         ending = _conclude(settings.store, interrupted=_was_cut_short(session, exitstatus))
         config.stash[_ENDING] = ending
-        settings.store.summarise({**ending.summary.to_json(), "run": settings.run, "seed": settings.seed})
+        settings.store.summarise(
+            {
+                **ending.summary.to_json(),
+                "exposure": [each.to_json() for each in _exposures(ending.rows)],
+                "run": settings.run,
+                "seed": settings.seed,
+            }
+        )
     except EvidenceError as error:
         sys.stderr.write(f"\n{error}\n")
         session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
@@ -484,7 +492,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     settings = config.stash[_SETTINGS]
     terminalreporter.section("holdback")
     terminalreporter.write(_render(ending.summary, colour=terminalreporter.hasmarkup))
-    for line in (*_uncounted(ending.rows), *map(str, ending.damages)):
+    for line in (*_exposed(ending.rows), *_uncounted(ending.rows), *map(str, ending.damages)):
         terminalreporter.write_line(line)
     if ending.unjudged:
         terminalreporter.write_line(f"{ending.unjudged} trials were begun and not judged.")
@@ -510,6 +518,20 @@ def _render(summary: Summary, *, colour: bool) -> str:
     width = min(100, shutil.get_terminal_size().columns)
     print_summary(summary, Console(file=text, width=width, force_terminal=colour, no_color=not colour))
     return text.getvalue()
+
+
+def _exposures(rows: Sequence[Row]) -> tuple[ExposureSummary, ...]:
+    from holdback.statistics.exposure import exposures  # noqa: PLC0415  brings scipy, which takes a second
+
+    return exposures(rows)
+
+
+def _exposed(rows: Sequence[Row]) -> list[str]:
+    from holdback.report.exposure import exposure_lines, reaction_line  # noqa: PLC0415  likewise
+    from holdback.statistics.exposure import reaction  # noqa: PLC0415  likewise
+
+    reacted = reaction(rows)
+    return [*exposure_lines(_exposures(rows)), *([reaction_line(reacted)] if reacted else [])]
 
 
 def _uncounted(rows: Sequence[Row]) -> list[str]:

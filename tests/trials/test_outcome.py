@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 
 from holdback.errors import EvidenceError
 from holdback.history.events import Note
+from holdback.history.exposure import Exposure
 from holdback.history.history import History
 from holdback.history.store import Store
 from holdback.oracles import Finding, Judgement
@@ -30,6 +31,8 @@ ROW = Row(
     findings=(Finding("readmitted", Judgement.VIOLATED, "stuck", (1, 2)),),
     faults=("delay 100 ms on a>b",),
     dose_milliseconds=100.0,
+    reactions=(0.012, 0.02),
+    exposure=Exposure(9, 2, 0.31, 4, "a>b/watch:workloads"),
     error="none",
 )
 
@@ -73,13 +76,29 @@ def test_a_row_comes_back_as_it_was() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"schema": 99}, {"outcome": "splendid"}, {"findings": [{}]}, {"surplus": 1}, {"findings": None}, {"id": ...}],
+    [
+        {"schema": 99},
+        {"schema": "1"},
+        {"schema": ...},
+        {"outcome": "splendid"},
+        {"findings": [{}]},
+        {"exposure": {"surplus": 1}},
+        {"surplus": 1},
+        {"findings": None},
+        {"id": ...},
+    ],
 )
 def test_what_is_no_row_is_refused(change: dict[str, Any]) -> None:
-    """Another schema, unknown words, missing and unknown fields are errors of the evidence."""
+    """A newer schema, unknown words, missing and unknown fields are errors of the evidence."""
     data = {key: value for key, value in {**ROW.to_json(), **change}.items() if value is not ...}
     with pytest.raises(EvidenceError):
         Row.from_json(data)
+
+
+def test_a_row_of_an_older_holdback_is_read() -> None:
+    """A row of schema 1 has neither reactions nor exposure, and becomes one of today."""
+    data = {key: value for key, value in ROW.to_json().items() if key not in {"reactions", "exposure"}}
+    assert Row.from_json({**data, "schema": 1}) == replace(ROW, reactions=(), exposure=None)
 
 
 def test_a_bad_row_costs_itself_alone(tmp_path: Path) -> None:
