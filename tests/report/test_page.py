@@ -99,7 +99,8 @@ def test_nothing_is_fetched(plain: Page) -> None:
     """No element names another address, no style loads one, and the page itself forbids it to the browser."""
     for tag, attributes in plain.elements:
         assert tag not in {"link", "iframe", "object", "embed", "base"}
-        assert not {"src", "href", "action", "data", "srcset", "poster", "background"} & attributes.keys()
+        assert not {"src", "action", "data", "srcset", "poster", "background"} & attributes.keys()
+        assert attributes.get("href", "#").startswith("#")
     policy = next(a["content"] for t, a in plain.elements if t == "meta" and a.get("http-equiv"))
     assert policy.startswith("default-src 'none';")
     style = Path("src/holdback/report/assets/page.css").read_text()
@@ -195,5 +196,6 @@ def test_several_experiments_each_have_a_verdict(tmp_path: Path) -> None:
             store.judged(other.to_json())
     seen = made(tmp_path).seen
     assert "1 of 2 experiments are FIXED" in seen
+    assert seen.count("control 6 of 6, treatment 0 of 6 violated") == 1
     assert EXPERIMENT in seen
     assert "e2e/y.py::test_y" in seen

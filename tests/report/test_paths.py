@@ -80,6 +80,15 @@ def test_the_second_time_is_another_thing_than_the_first() -> None:
     assert happy.parts == 3
 
 
+def test_times_and_versions_make_no_difference() -> None:
+    """What every trial says in numbers of its own is the same in all of them."""
+    held, violated = (
+        History((*told(arm, "worker1", RESERVED).events, Step(START + 9, "added", {"version": version})))
+        for arm, version in (("treatment", 357), ("control", 1042))
+    )
+    assert [path.parts for path in compared([held], [violated])] == [None, None]
+
+
 def test_order_within_a_change_does_not_count() -> None:
     """Two conditions set at once are the same in either order."""
     one = ("manager", {"true": ("QuotaReserved", "Evicted")})

@@ -208,6 +208,7 @@ def _generaliser(history: History) -> Callable[[str], str]:
 
 
 def _plain(text: str) -> str:
-    """Words without times and counts, in an order of their own: a list of workers is sorted by names, which differ."""
+    """Words without times, counts and versions, in an order of their own: lists are sorted by names, which differ."""
     uncounted = re.sub(r", \d+ times over [\d.]+ s$", "", text)
-    return " ".join(sorted(re.sub(r"\d+\.\d+", "#", uncounted).replace(",", " ").replace("=", "= ").split()))
+    numbers = re.sub(r"\d+\.\d+|(?<==)\d{3,}\b", "#", uncounted)
+    return " ".join(sorted(numbers.replace(",", " ").replace("=", "= ").split()))
