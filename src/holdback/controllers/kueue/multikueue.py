@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -93,7 +92,7 @@ class MultiKueue:
         self.is_clean = False
         if self._mark is None:
             self._mark = self._world.recorder.mark()
-        name = _short_name(self._trial.id, len(self._jobs))
+        name = objects.short_name(self._trial.id, len(self._jobs))
         made = self._manager.api.create(JOBS, objects.job(name, arm, cpu=cpu, managed=True), arm)
         uid = made["metadata"]["uid"]
         workload = self._await(
@@ -267,12 +266,3 @@ class MultiKueue:
 
     def _stop_policy(self, api: Api, policy: str) -> None:
         api.patch(CLUSTER_QUEUES, self._trial.arm, {"spec": {"stopPolicy": policy}})
-
-
-def _short_name(trial: str, number: int) -> str:
-    """A Job's name, the same for the same trial.
-
-    It is short because Kueue writes the Workload's name, which contains it, into a label of at most 63 characters;
-    a longer one makes every dispatch fail with 422.
-    """
-    return f"t{hashlib.sha256(trial.encode()).hexdigest()[:8]}-{number}"

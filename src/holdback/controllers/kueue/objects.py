@@ -1,8 +1,9 @@
-"""The objects of a MultiKueue set-up and of its Jobs, as a user would write them. Pure."""
+"""The objects of a MultiKueue set-up and its Jobs, and of queues and their pods, as a user would write them. Pure."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ __all__ = [
     "job",
     "manager_objects",
     "multikueue_account",
+    "pod",
+    "pod_queues",
+    "short_name",
     "worker_objects",
 ]
 
@@ -28,6 +32,8 @@ HIGH_PRIORITY = "urgent"
 _V = "kueue.x-k8s.io/v1beta2"
 _CHECK = "multikueue"
 _FLAVOR = "default"
+_PLENTY = 1_000_000
+"""Quota, in CPUs, of a queue that always admits."""
 
 # What MultiKueue does on a worker: create, watch and delete Jobs and Workloads, drop its finalizer from a Workload,
 # write a Workload's status when the manager evicts it.
@@ -107,15 +113,43 @@ def job(name: str, namespace: str, *, cpu: int, priority: str = "", managed: boo
     labels = {"kueue.x-k8s.io/queue-name": QUEUE}
     if priority:
         labels["kueue.x-k8s.io/priority-class"] = priority
-    container = {
-        "name": "main",
-        "image": "registry.k8s.io/pause:3.10",
-        "resources": {"requests": {"cpu": str(cpu)}},
-    }
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    template = {"spec": _pod_spec(cpu)}
     spec: dict[str, Any] = {"parallelism": 1, "completions": 1, "suspend": True, "template": template}
     if managed:
         spec["managedBy"] = "kueue.x-k8s.io/multikueue"
     made = _object("batch/v1", "Job", name, namespace, spec=spec)
     made["metadata"]["labels"] = labels
     return made
+
+
+def pod_queues(namespace: str) -> list[dict[str, Any]]:
+    """A namespace with a LocalQueue, and a ClusterQueue that admits everything."""
+    return _queues(namespace, _PLENTY)
+
+
+def pod(name: str, namespace: str, *, group: str = "", size: int = 1, **spec: Any) -> dict[str, Any]:
+    """A pod in the namespace's queue; one of `size` pods of that group, if it has one."""
+    made = _object("v1", "Pod", name, namespace, spec={**_pod_spec(1), **spec})
+    made["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": QUEUE}
+    if group:
+        made["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] = group
+        made["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-group-total-count": str(size)}
+    return made
+
+
+def _pod_spec(cpu: int) -> dict[str, Any]:
+    container = {
+        "name": "main",
+        "image": "registry.k8s.io/pause:3.10",
+        "resources": {"requests": {"cpu": str(cpu)}},
+    }
+    return {"restartPolicy": "Never", "containers": [container]}
+
+
+def short_name(trial: str, number: int) -> str:
+    """The name of a trial's Job or pod, the same for the same trial.
+
+    It is short because Kueue writes the Workload's name, which contains it, into a label of at most 63 characters;
+    a longer one makes every dispatch fail with 422.
+    """
+    return f"t{hashlib.sha256(trial.encode()).hexdigest()[:8]}-{number}"

@@ -1,0 +1,103 @@
+"""The world of the finalizer experiments: a cluster for each arm, with a Kueue that manages plain pods.
+
+There is no node and no kubelet: a pod is an API object, and whoever drives the world sets its phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from holdback import process
+from holdback.binaries import Binaries
+from holdback.clusters.kinds import PODS
+from holdback.clusters.local import LocalCluster, local_clusters
+from holdback.controllers.kueue import objects
+from holdback.controllers.kueue.controller import Settings
+from holdback.controllers.kueue.kinds import CLUSTER_QUEUES, WORKLOADS
+from holdback.controllers.kueue.source import KueueBuild
+from holdback.controllers.kueue.starting import await_active, client_of, each, recording, start_kueues
+from holdback.history.recorder import Recorder
+from holdback.traffic.lanes import Link
+from holdback.traffic.network import Network, network
+
+__all__ = ["PodsWorld", "pods_world"]
+
+_WATCHED = ("pods", "workloads")
+_WRITTEN = ("pods",)
+_SETTINGS = Settings(frameworks=("pod",))
+
+
+@dataclass(frozen=True, slots=True)
+class PodsWorld:
+    """Everything that trials of both arms need; made by `pods_world`. `clusters` and `links` are by arm."""
+
+    network: Network
+    recorder: Recorder
+    clusters: Mapping[str, LocalCluster]
+    links: Mapping[str, Link]
+    kueues: Mapping[str, process.Child]
+
+    def check(self) -> None:
+        """Raise if anything of the world no longer works.
+
+        Raises:
+            ProcessExited: an API server, an etcd or a Kueue ended; with the end of its log.
+            TrafficError: the router or Toxiproxy is gone.
+            EvidenceError: recording has failed.
+        """
+        for cluster in self.clusters.values():
+            cluster.check()
+        for kueue in self.kueues.values():
+            kueue.check()
+        self.network.check()
+        self.recorder.check()
+
+
+@contextmanager
+def pods_world(
+    run: process.Run,
+    binaries: Binaries,
+    builds: Mapping[str, KueueBuild],
+    *,
+    say: Callable[[str], None] = lambda _: None,
+) -> Iterator[PodsWorld]:
+    """Start the world; it is ready when every arm's queue is active.
+
+    Args:
+        run: owns every process.
+        binaries: where the executables come from.
+        builds: the Kueue of each arm.
+        say: told what is being waited for.
+
+    Raises:
+        HoldbackError: any part did not start; what had started is stopped.
+    """
+    names = {arm: f"pods-{arm}" for arm in builds}
+    links = {arm: Link(client_of(name), name, _WATCHED, _WRITTEN) for arm, name in names.items()}
+    with ExitStack() as stack:
+        say(f"starting {len(names)} control planes")
+        clusters = stack.enter_context(local_clusters(run, binaries, list(names.values())))
+        accesses = {link: clusters[link.cluster].access for link in links.values()}
+        traffic = stack.enter_context(network(run, binaries, accesses))
+        say(f"starting {len(names)} Kueues")
+        own = {link.cluster: link for link in links.values()}
+        wanted = {names[arm]: (build, _SETTINGS) for arm, build in builds.items()}
+        kueues = start_kueues(stack, run, clusters, traffic, links=own, wanted=wanted)
+
+        def prepare(arm: str) -> None:
+            api = clusters[names[arm]].api
+            for each_object in objects.pod_queues(arm):
+                api.apply(each_object)
+            await_active(api, CLUSTER_QUEUES, [arm])
+
+        each(prepare, list(names))
+        recorder = stack.enter_context(recording(clusters, traffic, [PODS, WORKLOADS]))
+        yield PodsWorld(
+            network=traffic,
+            recorder=recorder,
+            clusters={arm: clusters[name] for arm, name in names.items()},
+            links=links,
+            kueues=kueues,
+        )
