@@ -20,6 +20,8 @@ import holdback.report.page
 import holdback.report.terminal
 import holdback.statistics  # noqa: F401
 
+from tests.schema import documented
+
 pytest_plugins = ["pytester"]
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -130,6 +132,7 @@ def test_every_trial_is_planned_recorded_and_judged(inner: pytest.Pytester) -> N
     assert {path.stem for path in (report_of(inner) / "histories").iterdir()} == ids
     run = json.loads((report_of(inner) / "run.json").read_text())
     assert (run["seed"], run["control"], run["count"]) == (7, "v1", 2)
+    assert sorted(run) == sorted(documented("`run.json`"))
     assert {row["variant"] for row in rows_of(inner)} == {"build of control", "build of treatment"}
 
 
