@@ -19,7 +19,6 @@ import holdback.report.files
 import holdback.report.page
 import holdback.report.terminal
 import holdback.statistics  # noqa: F401
-
 from tests.schema import documented
 
 pytest_plugins = ["pytester"]
