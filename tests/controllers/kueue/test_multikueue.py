@@ -16,6 +16,7 @@ from holdback.clusters.kinds import JOBS, Kind
 from holdback.controllers.kueue import MultiKueue, MultiKueueWorld, multikueue
 from holdback.controllers.kueue.kinds import CLUSTER_QUEUES, WORKLOADS
 from holdback.errors import ClusterError, FaultError
+from holdback.history.events import Event
 from holdback.history.recorder import Recorder
 from holdback.traffic.lanes import Link
 from tests.controllers.kueue.moments import MANAGER, copy, manager
@@ -123,6 +124,17 @@ class World:
         setattr(api, "create", create)  # noqa: B010  only for this cluster
         return self.driver.submit()
 
+    def when_asked(self, cluster: str, what: str, event: Event) -> None:
+        """Whenever that cluster is asked to do that, this is seen."""
+        original = getattr(self.apis[cluster], what)
+
+        def asked(*arguments: Any) -> Object:
+            self.recorder.record(event)
+            done: Object = original(*arguments)
+            return done
+
+        setattr(self.apis[cluster], what, asked)
+
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
@@ -137,7 +149,9 @@ def test_a_job_is_followed_from_submission_to_a_worker(world: World) -> None:
     job = world.submit()
     assert (job.namespace, job.workload) == (ARM, "job-a")
     assert ("jobs", job.name) in world.apis[MANAGER].objects
-    world.recorder.record(copy(1.2, "worker2", "Admitted"))
+    elsewhere = copy(1.2, "worker2", "Admitted")
+    elsewhere.object["status"]["clusterName"] = "worker2"
+    world.recorder.record(elsewhere)
     world.recorder.record(manager(1.3, "Admitted"))
     with pytest.raises(ClusterError, match="admission was not seen within 0 s"):
         world.driver.admitted(job, within=0)
@@ -149,7 +163,8 @@ def test_a_job_is_followed_from_submission_to_a_worker(world: World) -> None:
 def test_an_eviction_that_does_not_come_is_a_fault_that_did_not_fire(world: World) -> None:
     """Without its eviction a trial shows nothing, and one on another worker is not the one that was asked for."""
     job = world.submit()
-    world.recorder.record(copy(1.2, "worker2", "Evicted"))
+    world.recorder.record(copy(1.2, "worker1", "Evicted"))  # from before
+    world.when_asked("worker1", "patch", copy(2.0, "worker2", "Evicted"))
     with pytest.raises(FaultError, match="eviction on worker1 by drain was not seen"):
         world.driver.evict(job, on="worker1")
 
@@ -158,17 +173,9 @@ def test_an_eviction_that_does_not_come_is_a_fault_that_did_not_fire(world: Worl
 def test_an_eviction_is_seen_on_its_worker(world: World, how: str) -> None:
     """Each way asks the named worker and returns once that worker shows the copy as evicted."""
     job = world.submit()
-    worker = world.apis["worker1"]
     ask = {"evict": "patch", "preempt": "create", "deactivate": "patch"}[how]
-    original = getattr(worker, ask)
-
-    def evicting(*arguments: Any) -> Object:
-        world.recorder.record(copy(2.0, "worker1", "Evicted", change="MODIFIED"))
-        worker.put(WORKLOADS, "job-a")
-        done: Object = original(*arguments)
-        return done
-
-    setattr(worker, ask, evicting)
+    world.apis["worker1"].put(WORKLOADS, "job-a")
+    world.when_asked("worker1", ask, copy(2.0, "worker1", "Evicted", change="MODIFIED"))
     getattr(world.driver, how)(job, on="worker1")
     assert world.trial.steps["evict"]["on"] == "worker1"
 

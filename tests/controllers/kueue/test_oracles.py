@@ -116,8 +116,10 @@ def test_cleaning_up_is_no_waiting() -> None:
 
 def test_an_admission_by_cleaning_up_does_not_count() -> None:
     """Reopening the drained queue may heal a stuck Workload: what comes after `delete` is not a re-admission."""
-    late = manager(18.25, "QuotaReserved", "Admitted", on="worker1")
-    assert asked(readmitted, trial(*ADMITTED, *TAKEN_BACK, *WAITED, late)).judgement is VIOLATED
+    healed = manager(18.25, "QuotaReserved", "Admitted", on="worker1")
+    assert asked(readmitted, trial(*ADMITTED, *TAKEN_BACK, *WAITED, healed)).judgement is VIOLATED
+    early = manager(2.55, "QuotaReserved", "Admitted", on="worker1")
+    assert asked(readmitted, trial(*ADMITTED, *TAKEN_BACK, *ENDED, early)).judgement is UNKNOWN
 
 
 def test_an_open_history_is_waited_for() -> None:
@@ -219,6 +221,18 @@ def test_a_nomination_does_not_outlive_two_rounds() -> None:
     """What was nominated in the round before the last one allows nothing."""
     lost = [manager(1.6, "QuotaReserved", nominated=BOTH), manager(1.7), manager(1.8, "QuotaReserved"), manager(1.9)]
     assert judged_with(*lost, copy(2.0, "worker2")).judgement is VIOLATED
+
+
+def test_a_round_that_ends_after_the_copy_does_not_forbid_it() -> None:
+    """The second worker's copy of a finished choice stays allowed when the Workload is taken back right after it."""
+    quick = [manager(0.58, "QuotaReserved", "Evicted"), copy(0.59, "worker1", change="DELETED")]
+    assert asked(no_copy_without_nomination, trial(*ADMITTED[:7], *quick, delete(1.0))).judgement is HOLDS
+
+
+def test_the_worker_where_it_runs_may_get_a_copy() -> None:
+    """The chosen worker is allowed even if no watch ever showed its nomination."""
+    running = manager(0.3, "QuotaReserved", "Admitted", on="worker1")
+    assert asked(no_copy_without_nomination, trial(submit(0.1), running, copy(0.4, "worker1"))).judgement is HOLDS
 
 
 def test_only_a_nominated_worker_may_get_a_copy() -> None:

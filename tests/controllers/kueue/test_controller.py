@@ -1,0 +1,125 @@
+"""Kueue is installed in an order that works, and started only once it will find everything at its first try."""
+
+from __future__ import annotations
+
+import base64
+import stat
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from holdback.clusters.api import Api
+from holdback.clusters.kinds import Kind
+from holdback.controllers.kueue import controller
+from holdback.controllers.kueue.controller import Installation, Settings, installed
+from holdback.controllers.kueue.manifests import Manifests
+from holdback.controllers.kueue.source import KueueBuild
+from holdback.errors import ClusterError
+from holdback.process import Run
+
+
+def manifest(kind: str, name: str, **rest: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **rest}
+
+
+def crd(plural: str) -> dict[str, Any]:
+    spec = {"names": {"plural": plural}}
+    return {**manifest("CustomResourceDefinition", f"{plural}.kueue.x-k8s.io"), "spec": spec}
+
+
+MANIFESTS = Manifests(
+    (manifest("ConfigMap", "config"), crd("workloads"), crd("cohorts"), manifest("Namespace", "kueue-system")), {}
+)
+
+
+class FakeApi:
+    """An API server that takes some time: a resource's refusals are given one by one, before the real answer."""
+
+    def __init__(self, **refusals: list[int]) -> None:
+        self.made: list[str] = []
+        self.secrets: dict[str, dict[str, str]] = {}
+        self.asked: list[str] = []
+        self.refusals = refusals
+        self.discovered = [["workloads"], ["workloads", "cohorts"]]
+
+    def create(self, kind: Kind, body: dict[str, Any]) -> None:
+        self.made.append(kind.kind)
+        if kind.kind == "Secret":
+            self.secrets[body["metadata"]["name"]] = body["data"]
+
+    def get(self, kind: Kind, _name: str) -> dict[str, Any]:
+        self.asked.append(kind.path())
+        found = self.discovered.pop(0) if len(self.discovered) > 1 else self.discovered[0]
+        return {"resources": [{"name": name} for name in found]}
+
+    def list(self, kind: Kind) -> list[dict[str, Any]]:
+        self.asked.append(kind.path())
+        if refusals := self.refusals.get(kind.plural):
+            raise ClusterError("refused", status=refusals.pop(0))
+        return []
+
+    def token(self, account: str, namespace: str) -> str:
+        return f"token of {namespace}/{account}"
+
+
+def install(api: FakeApi, directory: Path) -> Installation:
+    ports = count(20000)
+    run = SimpleNamespace(directory=directory, port=lambda: next(ports))
+    build = cast("KueueBuild", SimpleNamespace())
+    return installed(cast("Run", run), cast("Api", api), build, MANIFESTS, Settings(), name="kueue")
+
+
+def test_the_namespace_is_there_before_what_lies_in_it(tmp_path: Path) -> None:
+    """The namespace is made alone and first, everything else and Kueue's Secret after it."""
+    api = FakeApi()
+    install(api, tmp_path)
+    assert api.made[0] == "Namespace"
+    assert sorted(api.made[1:]) == ["ConfigMap", "CustomResourceDefinition", "CustomResourceDefinition", "Secret"]
+
+
+def test_kueue_keeps_the_certificates_that_its_webhooks_are_known_by(tmp_path: Path) -> None:
+    """The Secret and the private files hold the same certificates, so Kueue's own rotation finds nothing to do."""
+    api = FakeApi()
+    installation = install(api, tmp_path)
+    files = {path.name: path.read_text() for path in installation.certificates.iterdir()}
+    assert files.keys() == {"tls.crt", "tls.key", "ca.crt", "ca.key"}
+    secret = api.secrets["kueue-webhook-server-cert"]
+    assert {name: base64.b64decode(data).decode() for name, data in secret.items()} == files
+    assert {stat.S_IMODE(path.stat().st_mode) for path in installation.certificates.iterdir()} == {0o600}
+
+
+def test_no_token_is_shown(tmp_path: Path) -> None:
+    """Kueue runs as its own service account, whose token is not in the installation's repr."""
+    installation = install(FakeApi(), tmp_path)
+    assert installation.token == "token of kueue-system/kueue-controller-manager"
+    assert "token of" not in repr(installation)
+
+
+def test_every_resource_is_discovered_and_listed_before_the_start(tmp_path: Path) -> None:
+    """A resource that is not there yet, or whose cache is not, is asked again until it answers."""
+    api = FakeApi(workloads=[404], cohorts=[429])
+    install(api, tmp_path)
+    group = "/apis/kueue.x-k8s.io/v1beta2"
+    # the second question shows cohorts, which are refused then
+    assert api.asked[:2] == [group, f"{group}/workloads"]
+    assert [api.asked.count(f"{group}/{plural}") for plural in ("workloads", "cohorts")] == [2, 2]
+    assert api.asked.count(group) == 3
+
+
+def test_another_refusal_is_no_matter_of_patience(tmp_path: Path) -> None:
+    """A refusal that time does not heal ends the installation at once."""
+    with pytest.raises(ClusterError, match="refused") as error:
+        install(FakeApi(workloads=[403]), tmp_path)
+    assert error.value.status == 403
+
+
+def test_what_is_never_served_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When time is up the error names the resources that are missing."""
+    monkeypatch.setattr(controller, "_SERVED_WITHIN", 0.0)
+    api = FakeApi()
+    api.discovered = [["workloads"]]
+    with pytest.raises(ClusterError, match=r"not served as kueue.x-k8s.io/v1beta2 after 0 s: cohorts\n"):
+        install(api, tmp_path)
