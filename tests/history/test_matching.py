@@ -58,6 +58,14 @@ def test_objects_are_told_apart() -> None:
     assert fired(RESERVED, [first, other, first]) == [0, 1]
 
 
+def test_a_pattern_names_several_clusters() -> None:
+    """Each cluster's copy of an object comes to match by itself."""
+    there = conditions(QuotaReserved="True")
+    trigger = ObjectSeen("workloads", on="worker*", where=RESERVED.where)
+    clusters = ["manager", "worker1", "worker2", "worker1"]
+    assert fired(trigger, [change(there, cluster=cluster) for cluster in clusters]) == [1, 2]
+
+
 def test_an_object_that_was_deleted_comes_about_anew() -> None:
     """A deletion is no coming about, and what comes after it is."""
     there = conditions(QuotaReserved="True")

@@ -31,7 +31,7 @@ class ObjectSeen:
 
     Args:
         resource: plural, lower case: `workloads`.
-        on: the cluster.
+        on: the cluster; a pattern as in a shell (`worker*`) for any of several.
         where: values by path, all of which must be there, compared as text; None says that nothing is there.
             `status.conditions[QuotaReserved].status` is the condition of that type, `status.admissionChecks[*].state`
             any of the list, `metadata.labels[example.com/queue]` a key with dots in it.
@@ -72,7 +72,7 @@ class RequestSeen:
         method: POST, PATCH, ...; empty for any.
         path: a pattern as in a shell (`*/workloads/*/status`), for the path without its query; `*` also matches `/`.
         status: the answer's HTTP status; 0 for any.
-        on: the cluster; empty for any.
+        on: the cluster, or a pattern.
         client: whose request; empty for the controllers under test.
         within: seconds from when the trigger is armed; when they have passed the trial is INVALID.
         later: seconds to wait after the answer.
@@ -81,7 +81,7 @@ class RequestSeen:
     method: str = ""
     path: str = "*"
     status: int = 0
-    on: str = ""
+    on: str = "*"
     client: str = ""
     within: float = PATIENCE
     later: float = 0.0
@@ -91,7 +91,7 @@ class RequestSeen:
 
     def __str__(self) -> str:
         status = f" answered {self.status}" if self.status else ""
-        on = f" on {self.on}" if self.on else ""
+        on = "" if self.on == "*" else f" on {self.on}"
         return (
             f"{self.client or 'the controller'}'s {self.method or 'request'} {self.path}{on}{status}{_plus(self.later)}"
         )

@@ -43,12 +43,12 @@ class _Objects:
     def __init__(self, trigger: ObjectSeen, namespaces: tuple[str, ...]) -> None:
         self._trigger = trigger
         self._namespaces = namespaces
-        self._matching: set[tuple[str, str]] = set()
+        self._matching: set[tuple[str, str, str]] = set()
 
     def __call__(self, event: Event) -> bool:
         if not isinstance(event, ObjectChange) or not self._concerns(event):
             return False
-        key = (event.namespace, event.name)
+        key = (event.cluster, event.namespace, event.name)
         matched, matches = key in self._matching, _holds(self._trigger.where, event.object)
         if event.change == "DELETED" or not matches:
             self._matching.discard(key)
@@ -62,7 +62,8 @@ class _Objects:
         trigger = self._trigger
         return (
             event.view == "truth"
-            and (event.cluster, event.resource) == (trigger.on, trigger.resource)
+            and event.resource == trigger.resource
+            and fnmatchcase(event.cluster, trigger.on)
             and trigger.name in {"", event.name}
             and (not self._namespaces or event.namespace in self._namespaces)
         )
@@ -72,7 +73,7 @@ def _requests(trigger: RequestSeen, clients: tuple[str, ...]) -> Callable[[Event
     return lambda event: (
         isinstance(event, Request)
         and (not clients or event.client in clients)
-        and trigger.on in {"", event.cluster}
+        and fnmatchcase(event.cluster, trigger.on)
         and trigger.method.upper() in {"", event.method}
         and trigger.status in {0, event.status}
         and fnmatchcase(event.path, trigger.path)
