@@ -59,6 +59,7 @@ def dose_response(material: Material) -> Section | None:
             mode="lines+markers",
             line={"color": _COLOURS[arm]},
             marker={"size": 9, "symbol": "circle" if arm == "control" else "diamond"},
+            cliponaxis=False,
             error_y={
                 "type": "data",
                 "symmetric": False,
