@@ -34,13 +34,14 @@ def test_a_preempted_workload_is_admitted_again(multikueue: MultiKueue, trial: h
 def test_a_deactivated_workload_is_admitted_again(multikueue: MultiKueue, trial: holdback.Trial) -> None:
     """A Workload whose copy is deactivated on its worker is admitted again.
 
-    The manager's link to that worker is held until the eviction is there. Else the manager sometimes sees the copy
-    inactive and not yet evicted, deletes it as out of sync, and takes the worker for lost: it then waits for
-    `workerLostTimeout` (15 minutes), which is another flake than #11062 and has no fix in the treatment.
+    The manager must not see the copy inactive and not yet evicted: it then deletes it as out of sync and takes the
+    worker for lost until `workerLostTimeout` (15 minutes), another flake than #11062 with no fix in the treatment.
+    So nothing of it is under way when the copy is deactivated, and its watch is held until the eviction is there.
     """
     job = multikueue.submit(cpu=1)
     first = multikueue.admitted(job, within=30)
+    multikueue.await_idle()
     with trial.inject(*(holdback.Delay(link, milliseconds=DOSE) for link in multikueue.links)):
-        with trial.inject(holdback.Hold(multikueue.link(first))):
+        with trial.inject(holdback.Hold(multikueue.link(first).watch("workloads"))):
             multikueue.deactivate(job, on=first)
         trial.settle(within=15)

@@ -15,7 +15,7 @@ from holdback.controllers.kueue.kinds import CLUSTER_QUEUES, WORKLOADS
 from holdback.controllers.kueue.workloads import cluster_name, is_true, owner_uid
 from holdback.controllers.kueue.world import MultiKueueWorld
 from holdback.errors import ClusterError, ConfigurationError, FaultError
-from holdback.history.events import Event, ObjectChange
+from holdback.history.events import Event, ObjectChange, Request
 from holdback.traffic.lanes import Link
 
 __all__ = ["Job", "MultiKueue", "Steps"]
@@ -132,6 +132,28 @@ class MultiKueue:
         worker = cluster_name(change.object)
         self._trial.step("admitted", workload=job.workload, worker=worker)
         return worker
+
+    def await_idle(self, *, seconds: float = 0.5, within: float = 15.0) -> None:
+        """Wait until the manager's Kueue has asked no worker for anything for that many seconds.
+
+        Raises:
+            ClusterError: it went on for longer than `within` seconds.
+        """
+        recorder, client = self._world.recorder, self.own_link.client
+
+        def asks(event: Event) -> bool:
+            return isinstance(event, Request) and event.client == client and event.cluster in self._world.workers
+
+        def idle() -> bool:
+            mark = recorder.mark()
+            try:
+                return recorder.await_event(asks, within=seconds, mark=mark) is None
+            finally:
+                recorder.forget(mark)
+
+        if not poll(idle, within=within, every=0):
+            raise ClusterError(f"the manager's Kueue was never idle for {seconds:g} s within {within:g} s")
+        self._trial.step("idle", seconds=seconds)
 
     def evict(self, job: Job, *, on: str) -> None:
         """Evict by draining the worker's ClusterQueue (`stopPolicy: HoldAndDrain`); it stays stopped for the trial.
