@@ -50,12 +50,13 @@ def table(figures: Sequence[Figure], about: Mapping[str, Any]) -> Table:
     busy = ", ".join(f"{load:.1f}" for load in about["load"])
     made = Table(title="holdback's figures", caption=f"{about['processors']} processors, load {busy} at the begin")
     for heading in ("figure", "measured", "promised", "", "of it"):
-        made.add_column(heading, justify="right" if heading in {"measured", "promised"} else "left")
+        numbers = heading in {"measured", "promised"}
+        made.add_column(heading, justify="right" if numbers else "left", no_wrap=heading != "of it")
     for each in figures:
         word = {"less": "at most", "more": "at least"}[each.better]
         promised = "" if each.promised is None else f"{word} {each.promised:g}"
         kept = {None: Text(""), True: Text("kept", style="green"), False: Text("missed", style="bold red")}[each.kept]
-        parts = ", ".join(f"{name} {_short(value)}" for name, value in each.detail.items())
+        parts = "\n".join(f"{name}: {_short(value)}" for name, value in each.detail.items())
         made.add_row(each.name, f"{_short(each.value)} {each.unit}", promised, kept, parts)
     return made
 
