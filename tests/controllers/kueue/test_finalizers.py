@@ -1,4 +1,4 @@
-"""The finalizer oracles on histories written by hand, after recorded ones: what was lost, what came back, what stayed."""
+"""The finalizer oracles on histories written by hand, after recorded ones: lost, come back, kept."""
 
 from __future__ import annotations
 
@@ -133,6 +133,11 @@ def test_the_nearest_of_several_writes_is_blamed() -> None:
     assert "22 ms" in found(no_finalizer_lost, [*ADDED, pod(2.1, 16), *writes, *ENDED]).reason
 
 
+def test_a_write_whose_answer_was_late_is_blamed_all_the_same() -> None:
+    """A write is under way from its begin to its answer, and may have been done at any moment between."""
+    assert "(200, 900 ms)" in found(no_finalizer_lost, [*ADDED, pod(2.1, 16), patch(2.9, seconds=0.9), *ENDED]).reason
+
+
 def test_an_owner_may_remove_its_own() -> None:
     """A finalizer that goes by its owner's write is not lost, and one that the owner adds again did not come back."""
     again = [*wrote("remove", 1.6, 15), pod(1.605, 15, KUEUE), *wrote("add", 1.7, 16), pod(1.705, 16, KUEUE, OURS)]
@@ -144,7 +149,8 @@ def test_an_owner_may_remove_its_own() -> None:
 def test_a_removal_explains_only_the_state_it_made() -> None:
     """A finalizer that Kueue loses is lost although its owner removes it at another time."""
     earlier = [*wrote("add", 0.5, 11), pod(0.505, 11, KUEUE, OURS), *wrote("remove", 0.6, 12), pod(0.605, 12, KUEUE)]
-    later = [*ADDED[2:], pod(2.1, 16), *wrote("remove", 2.5, "unchanged")]
+    again = [*wrote("add", 2.5, 17), pod(2.505, 17, OURS), *wrote("remove", 2.6, 18), pod(2.605, 18)]
+    later = [*ADDED[2:], pod(2.1, 16), *again]
     assert found(no_finalizer_lost, [*ADDED[:2], *earlier, *later, *ENDED]).judgement is VIOLATED
 
 
@@ -175,6 +181,14 @@ def test_a_pod_that_goes_after_its_owner_agreed_has_lost_nothing() -> None:
     assert found(deleted_pods_go, events).judgement is HOLDS
 
 
+def test_who_is_quicker_does_not_matter_once_the_owner_has_asked() -> None:
+    """A pod may go by Kueue's write while its owner's, which asks for the same, is on its way and finds nothing."""
+    events = [*ADDED, *DELETION, Step(2.05, "remove", {"pod": "a", "finalizer": OURS}), gone(2.1, 16, KUEUE, OURS)]
+    answered = Step(2.2, "remove-done", {"pod": "a", "finalizer": OURS, "version": "gone"})
+    assert found(no_finalizer_lost, events, closed=False).judgement is HOLDS
+    assert found(no_finalizer_lost, [*events, answered, *ENDED]).judgement is HOLDS
+
+
 def test_a_removal_long_ago_is_no_agreement() -> None:
     """An owner that removed its finalizer and added it again has not agreed that the pod goes."""
     again = [*wrote("remove", 1.6, 14), pod(1.605, 14, KUEUE), *wrote("add", 1.7, 15), pod(1.705, 15, KUEUE, OURS)]
@@ -195,12 +209,17 @@ def test_a_removed_finalizer_that_returns_is_told() -> None:
 def test_every_lapse_counts() -> None:
     """Several losses are counted, of one pod and of several."""
     pods = [
-        [pod(0.1, 10 + 100 * number, KUEUE, name=name), *wrote("add", 1.0, 11 + 100 * number, name=name)]
-        + [*wrote("add", 1.1, 12 + 100 * number, ANOTHER, name), pod(1.2, 12 + 100 * number, OURS, ANOTHER, name=name)]
-        + [pod(2.0, 13 + 100 * number, name=name)]
-        for number, name in enumerate("ab")
+        event
+        for name in "ab"
+        for event in (
+            pod(0.1, 10, KUEUE, name=name),
+            *wrote("add", 1.0, 11, OURS, name),
+            *wrote("add", 1.1, 12, ANOTHER, name),
+            pod(1.2, 12, OURS, ANOTHER, name=name),
+            pod(2.0, 13, name=name),
+        )
     ]
-    assert "4 lost" in found(no_finalizer_lost, [submit("a", "b"), *pods[0], *pods[1]]).reason
+    assert "4 lost" in found(no_finalizer_lost, [submit("a", "b"), *pods]).reason
 
 
 def test_letting_go_tells_how_long_it_took_and_how_often_it_was_refused() -> None:
@@ -217,6 +236,8 @@ def test_letting_go_tells_how_long_it_took_and_how_often_it_was_refused() -> Non
     [
         ([*ADDED], False, UNKNOWN),  # it has time
         ([*ADDED, *ENDED], True, UNKNOWN),  # nobody waited until the deadline
+        ([*ADDED, ENDED[0], Step(8.0, "cleaned", {"left": []})], True, UNKNOWN),  # it was the clean-up that took long
+        ([*ADDED, Step(0.5, "settle", {"deadline": 0.6})], True, UNKNOWN),  # that was before it finished
         ([*ADDED, *WAITED], True, VIOLATED),
         ([*ADDED, *WAITED, pod(7.4, 16, OURS)], True, VIOLATED),  # only the clean-up made it go
         ([*ADDED, pod(7.25, 16, OURS), *WAITED], True, VIOLATED),  # late
@@ -231,7 +252,7 @@ def test_letting_go_has_a_deadline(events: list[Event], closed: bool, judgement:
 
 def test_letting_go_is_asked_of_every_pod_that_finished() -> None:
     """One pod that is let go of does not speak for another; one that never finished is not asked about."""
-    two = [submit("a", "b"), pod(0.1, 10, KUEUE), pod(0.1, 11, KUEUE, name="b"), SETTLE, pod(2.3, 12)]
+    two: list[Event] = [submit("a", "b"), pod(0.1, 10, KUEUE), pod(0.1, 11, KUEUE, name="b"), SETTLE, pod(2.3, 12)]
     assert found(kueue_lets_go, [*two, finish(1.0, "a", "b"), *WAITED]).judgement is VIOLATED
     assert found(kueue_lets_go, [*two, finish(1.0), *WAITED]).judgement is HOLDS
 
@@ -243,6 +264,7 @@ def test_a_pod_that_nothing_holds_must_go() -> None:
     assert found(deleted_pods_go, events).judgement is VIOLATED
     assert found(deleted_pods_go, [*events, gone(2.4, 17)]).judgement is HOLDS
     assert found(deleted_pods_go, [*ADDED, *DELETION]).judgement is HOLDS  # held, rightly
+    assert found(deleted_pods_go, [*ADDED, pod(2.3, 16)]).judgement is HOLDS  # nobody wants it to go
 
 
 @pytest.mark.parametrize("oracle", ALL)

@@ -77,9 +77,8 @@ def kueue_lets_go(history: History) -> Finding:
     if not waiting:
         states = [state for pod in finished if (state := free[pod])]
         last = max(states, key=lambda state: state.at)
-        reason = (
-            f"Kueue let go of {len(states)} pods within {last.at - finish.at:.1f} s; {_conflicts(history)} conflicts"
-        )
+        pods, conflicts = _count(len(states), "pod"), _count(_conflicts(history), "conflict")
+        reason = f"Kueue let go of {pods} within {last.at - finish.at:.1f} s; {conflicts}"
         return Finding(name, Judgement.HOLDS, reason, (start, last.index))
     reason = f"Kueue's finalizer is still on {', '.join(waiting)}"
     if deadline is not None and _ended(history) >= deadline:
@@ -96,8 +95,8 @@ def deleted_pods_go(history: History) -> Finding:
         pod, state = stuck[0]
         judgement = Judgement.VIOLATED if history.closed else Judgement.UNKNOWN
         return Finding(name, judgement, f"{pod} is being deleted, nothing holds it, and it is there", (state.index,))
-    gone = sum(state.gone for _, state in ends)
-    return Finding(name, Judgement.HOLDS, f"{gone} pods went once nothing held them")
+    gone = _count(sum(state.gone for _, state in ends), "pod")
+    return Finding(name, Judgement.HOLDS, f"{gone} went, as nothing held them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +221,7 @@ def _ended(history: History) -> float:
 
 def _conflicts(history: History) -> int:
     return sum(request.status == HTTPStatus.CONFLICT and "/pods/" in request.path for _, request in history.requests())
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
