@@ -1,4 +1,4 @@
-"""docs/schema.md describes what is really written."""
+"""docs/schema.md describes what is really written; tests/test_plugin.py compares the run.json of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pytest
 from holdback.history import store
 from holdback.history.events import FaultChange, Note, ObjectChange, Request, Step, encode
 from holdback.history.exposure import Exposure
-from holdback.history.store import Store
 from holdback.oracles import Finding
 from holdback.report.evidence import load
 from holdback.trials import outcome
@@ -85,9 +84,3 @@ def test_the_kinds_are_the_events() -> None:
     }
     written |= {ObjectChange.kind, Request.kind}
     assert written == set(re.findall(r"^## `kind` = `(\w+)`$", TEXT, re.MULTILINE))
-
-
-def test_run_json_is_documented(tmp_path: Path) -> None:
-    """A run.json has the documented facts (tests/test_plugin.py compares those of a real run)."""
-    report(tmp_path, "v", "h")
-    same(Store(tmp_path).run(), documented("`run.json`"))
