@@ -3,9 +3,10 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ from holdback.clock import poll
 from holdback.clusters.access import Access
 from holdback.errors import ConfigurationError, FaultError, TrafficError
 from holdback.process import Run
-from holdback.traffic.lanes import Lane, Link
+from holdback.traffic.lanes import Lane, Link, Pipe
 from holdback.traffic.network import Network, network
 from tests.traffic.client import PATIENCE, Watch, async_client
 from tests.traffic.client import client as connect
 from tests.traffic.conftest import LINK, OTHER, TOKEN
-from tests.traffic.upstream import END, Upstream
+from tests.traffic.upstream import END, Upstream, upstream
 
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta1/workloads?watch=true"
 JOBS = "/apis/batch/v1/jobs?watch=true"
@@ -197,18 +198,186 @@ def test_a_cut_refuses_new_requests_until_it_is_healed(net: Network, client: htt
     assert client.post("/api/v1/pods").status_code == 200
 
 
-def test_a_held_lane_can_be_cut(net: Network, watch: Begin, cluster: Upstream) -> None:
-    """A cut ends a watch that is being held, and both can then end in either order."""
+def test_a_cut_loses_what_is_held(net: Network, watch: Begin, cluster: Upstream) -> None:
+    """A cut ends a watch that is being held and nothing of what was held arrives, whichever of the two ends first."""
     held = watch(WORKLOADS)
     assert held.opened()
     hold, cut = net.hold([LINK.watch("workloads")]), net.cut([LINK.watch("workloads")])
     hold.__enter__()
-    cluster.publish(1)
+    for number in range(20):
+        cluster.publish(number)
     cut.__enter__()
     assert held.ended(within=1.0)
     hold.__exit__(None, None, None)
     cut.__exit__(None, None, None)
+    assert held.lines == []
     assert watch(WORKLOADS).opened()
+
+
+def test_a_hold_goes_on_although_its_client_left(net: Network, cluster: Upstream) -> None:
+    """What was held for a client that is gone by the end keeps nobody from ending the hold at once."""
+    cluster.watchers.clear()
+    with connect(net.access(LINK, TOKEN)) as leaving:
+        left = Watch(leaving, WORKLOADS)
+        assert left.opened()
+        hold = net.hold([LINK.watch("workloads")])
+        hold.__enter__()
+        for number in range(200):
+            cluster.publish(number)
+    assert left.ended(PATIENCE)
+    begin = time.monotonic()
+    hold.__exit__(None, None, None)
+    assert time.monotonic() - begin < 1
+    cluster.publish(END)
+
+
+@pytest.mark.parametrize("kind", ["delay", "hold", "slow", "toxic"])
+def test_nothing_comes_behind_a_hold(net: Network, watch: Begin, cluster: Upstream, kind: str) -> None:
+    """A fault that would let a piece of what is held slip through is refused, and nothing slips through."""
+    held = watch(WORKLOADS)
+    assert held.opened()
+    with net.delay([LINK.watch("workloads")], 1), net.hold([LINK.watch("workloads")]):
+        cluster.publish(1)
+        with pytest.raises(FaultError, match="held already"), WAYS[kind](net, [LINK.watch("workloads")]):
+            pytest.fail("the fault must not start")
+        with WAYS[kind](net, [LINK.watch("jobs")]), net.delay([LINK.watch("workloads")], 5, of="requests"):
+            time.sleep(0.05)
+        assert held.lines == []
+    assert held.has(1)
+    with WAYS[kind](net, [LINK.watch("workloads")]):
+        pass
+
+
+def test_a_slow_lane_passes_so_many_bytes_a_second(net: Network, client: httpx.Client) -> None:
+    """An answer of 6 kB takes half a second at 12 kB/s, and other lanes take no longer than ever."""
+    long = f"/api/v1/pods?long={'x' * 6000}"
+    client.get(long)
+    with net.slow([LINK.reads], 12):
+        assert 0.4 <= client.get(long).elapsed.total_seconds() < 2
+        assert _median(lambda: client.post(long)) < 0.2
+    assert client.get(long).elapsed.total_seconds() < 0.2
+
+
+def test_any_toxic_can_be_put_on_a_lane(net: Network, client: httpx.Client) -> None:
+    """Toxiproxy's `limit_data`, which has no kind of its own, ends a connection after so many bytes."""
+    with net.toxic([LINK.reads], "limit_data", {"bytes": 100}), pytest.raises(httpx.TransportError):
+        client.get("/api/v1/pods")
+    assert client.get("/api/v1/pods").status_code == 200
+
+
+def test_an_unknown_toxic_is_refused(net: Network) -> None:
+    """What Toxiproxy does not know is an error with its own words."""
+    with pytest.raises(TrafficError, match="nonsense"), net.toxic([LINK.reads], "nonsense", {}):
+        pytest.fail("the fault must not start")
+
+
+def test_a_pipe_can_be_held_and_cut(net: Network, cluster: Upstream) -> None:
+    """Traffic that is not taken apart, as that to a webhook server, is held and cut as a whole."""
+    pipe = Pipe("worker1", "kueue", "webhooks-of-test")
+    port = net.pipe(pipe, cluster.access.server.removeprefix("https://"))
+    with connect(replace(cluster.access, server=f"https://127.0.0.1:{port}")) as caller:
+        assert caller.post("/validate").status_code == 200
+        with ThreadPoolExecutor(1) as pool:
+            with net.hold(pipe.lanes):
+                held = pool.submit(caller.post, "/validate?held")
+                assert poll(lambda: any("held" in path for _, path, _ in cluster.requests), within=PATIENCE)
+                with pytest.raises(TimeoutError):
+                    held.result(0.1)
+                assert net.residue()
+            assert held.result(PATIENCE).status_code == 200
+        with net.cut(pipe.lanes), pytest.raises(httpx.TransportError):
+            caller.post("/validate?cut")
+    assert not any("cut" in path for _, path, _ in cluster.requests if "validate" in path)
+
+
+@pytest.fixture
+def second(net: Network, cluster: Upstream, tmp_path: Path) -> Iterator[Upstream]:
+    with upstream(tmp_path, cluster.authority) as server:
+        net.second("worker1", server.access)
+        yield server
+
+
+def test_a_traveller_meets_the_second_server_and_comes_home(
+    net: Network, client: httpx.Client, cluster: Upstream, second: Upstream
+) -> None:
+    """Within a time travel the link's requests go to the second server alone, after it to the first alone."""
+    client.post("/api/v1/pods?before")
+    with net.travel(LINK.lanes), connect(net.access(OTHER, TOKEN)) as other:
+        assert net.residue() == sorted(f"{lane.name}: leads elsewhere" for lane in LINK.lanes)
+        client.post("/api/v1/pods?away")
+        other.post("/api/v1/pods?other")
+    client.post("/api/v1/pods?after")
+    assert [path for _, path, _ in second.requests] == ["/api/v1/pods?away"]
+    assert [path for _, path, _ in cluster.requests][-3:] == [f"/api/v1/pods?{w}" for w in ("before", "other", "after")]
+
+
+def test_watches_break_off_at_both_ends_of_a_travel(net: Network, watch: Begin, second: Upstream) -> None:
+    """A watch of the first server ends when the travel begins, one of the second when it is over."""
+    first = watch(WORKLOADS)
+    assert first.opened()
+    with net.travel(LINK.lanes):
+        assert first.ended(within=1.0)
+        away = watch(WORKLOADS)
+        assert away.opened()
+        assert len(second.watchers) == 1
+    assert away.ended(within=1.0)
+
+
+def test_toxics_stay_on_the_lanes_of_a_traveller(net: Network, client: httpx.Client, second: Upstream) -> None:
+    """A delay on a lane is one on the way to the second server as well."""
+    with net.travel(LINK.lanes), net.delay([LINK.reads], DELAY * 1000):
+        assert _median(lambda: client.get("/api/v1/pods")) >= DELAY
+        assert second.requests
+
+
+def test_there_is_no_travel_without_a_second_server(net: Network) -> None:
+    """A time travel to nowhere is refused before anything happens."""
+    with pytest.raises(FaultError, match="no second API server of worker2"), net.travel(OTHER.lanes):
+        pytest.fail("the fault must not start")
+
+
+def test_held_events_of_an_unobserved_span_are_lost_and_the_watch_expires(
+    net: Network, client: httpx.Client, watch: Begin, cluster: Upstream
+) -> None:
+    """Events within the block never arrive; going on from before is refused, beginning anew is not."""
+    path = f"{WORKLOADS}&resourceVersion="
+    seen = watch(f"{path}{cluster.revision - 1}")
+    assert seen.opened()
+    answers: list[int] = []
+
+    def come_back() -> None:
+        seen.ended(PATIENCE)
+        answers.append(client.get(f"{path}{cluster.revision - 1}").status_code)
+
+    with ThreadPoolExecutor(1) as pool:
+        with net.unobserved([LINK.watch("workloads")]):
+            back = pool.submit(come_back)
+            for number in (1, 2, 3):
+                cluster.publish(number)
+        back.result(PATIENCE)
+    assert seen.lines == []
+    assert seen.error is not None
+    assert answers == [410]
+    anew = watch(f"{path}{cluster.revision}")
+    assert anew.opened()
+    cluster.publish(4)
+    assert anew.has(1)
+    assert anew.lines == ["4"]
+
+
+def test_nothing_goes_unobserved_where_nobody_watches(net: Network) -> None:
+    """An unobserved span on a lane without a watch has not happened, and says so."""
+    with pytest.raises(FaultError, match="no watch is open"), net.unobserved([OTHER.watch("workloads")]):
+        pass
+
+
+def test_a_watch_that_does_not_come_back_is_told(net: Network, watch: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a watch that broke off does not return, nobody knows what its client saw: that is an error."""
+    monkeypatch.setattr("holdback.traffic.network._BACK_WITHIN", 0.2)
+    lost = watch(WORKLOADS)
+    assert lost.opened()
+    with pytest.raises(FaultError, match="0 of 1 watches came back"), net.unobserved([LINK.watch("workloads")]):
+        pass
 
 
 def test_residue_names_lanes_while_a_fault_is_in_force(net: Network, way: Way) -> None:

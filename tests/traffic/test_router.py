@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from holdback.certificates import Authority
 from holdback.clock import poll
+from holdback.errors import ConfigurationError
 from holdback.traffic.lanes import WATCHES, Lane, Link
 from holdback.traffic.network import Network
 from holdback.traffic.router import Entrance, Home, config
@@ -97,6 +99,28 @@ def test_no_token_no_way_in(net: Network, cluster: Upstream, header: dict[str, s
     with connect(access) as stranger:
         assert stranger.get("/api/v1/secrets?who=stranger", headers=header).status_code == 401
     assert not [path for _, path, _ in cluster.requests if "who=stranger" in path]
+
+
+@pytest.mark.parametrize("token", ["another-token", "t", f"x{TOKEN}", f"{TOKEN}x", f"{TOKEN}.", "../tokens"])
+def test_tokens_of_others_are_refused(net: Network, cluster: Upstream, token: str) -> None:
+    """A bearer token that the network was not told of is refused by the router and never reaches the cluster."""
+    access = replace(net.access(LINK, TOKEN), token=token)
+    with connect(access) as stranger:
+        assert stranger.get("/api/v1/secrets?who=other").status_code == 401
+    assert not [path for _, path, _ in cluster.requests if "who=other" in path]
+
+
+def test_a_long_token_is_let_in(net: Network) -> None:
+    """A token of a thousand characters and dots, as service accounts have, opens the link."""
+    token = f"{'a' * 500}.{'b' * 500}.{'c' * 86}"
+    with connect(net.access(LINK, token)) as ours:
+        assert ours.get("/api/v1/pods").status_code == 200
+
+
+def test_a_token_without_an_end_is_refused(net: Network) -> None:
+    """A token that the router could not know again is an error of configuration."""
+    with pytest.raises(ConfigurationError, match="does not end"):
+        net.access(LINK, "abc.")
 
 
 def test_the_log_tells_who_asked_what_and_holds_no_token(net: Network, client: httpx.Client) -> None:

@@ -23,20 +23,22 @@ class Upstream(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, authority: Authority) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self._authority = Authority.create("upstream")
+        self.authority = authority
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*self._authority.issue("upstream").write(directory, "upstream"))
+        context.load_cert_chain(*authority.issue("upstream").write(directory, "upstream"))
         # The handshake must happen in the connection's own thread: a held one would block every other client.
         self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.requests: list[tuple[str, str, str]] = []
+        self.bodies: list[bytes] = []
         self.watchers: list[queue.SimpleQueue[int | None]] = []
+        self.revision = 100
         self.lock = threading.Lock()
 
     @property
     def access(self) -> Access:
-        return Access(server=f"https://127.0.0.1:{self.server_address[1]}", ca=self._authority.pem, token="direct")
+        return Access(server=f"https://127.0.0.1:{self.server_address[1]}", ca=self.authority.pem, token="direct")
 
     def publish(self, number: int | None) -> None:
         with self.lock:
@@ -55,12 +57,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def handle_any(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
-        self.rfile.read(length)
+        self.server.bodies.append(self.rfile.read(length))
         self.server.requests.append((self.command, self.path, self.headers.get("Authorization", "")))
         if "watch=true" in self.path:
             self._stream()
             return
-        body = b"" if self.command == "HEAD" else json.dumps({"method": self.command, "path": self.path}).encode()
+        answer = {"metadata": {"resourceVersion": str(self.server.revision)}, "path": self.path}
+        body = b"" if self.command == "HEAD" else json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -87,9 +90,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def upstream(directory: Path) -> Iterator[Upstream]:
-    """Such a server for as long as the context lasts."""
-    with Upstream(directory) as server:
+def upstream(directory: Path, authority: Authority | None = None) -> Iterator[Upstream]:
+    """Such a server for as long as the context lasts, with a certificate of its own authority or of this one."""
+    with Upstream(directory, authority or Authority.create("upstream")) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         try:

@@ -254,7 +254,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.headers.get("X-Asked-Uri", ""),
             self.headers.get("User-Agent", ""),
         )
-        reply = self.server.answers.reply(self.path.lstrip("/"), asked)
+        lane = urlsplit(self.path).path.lstrip("/")  # the router leaves the query on it
+        reply = self.server.answers.reply(lane, asked)
         if reply is None:
             self.send_response(PASS)
             self.end_headers()

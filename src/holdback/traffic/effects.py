@@ -12,12 +12,15 @@ __all__ = ["Detour", "Toxics"]
 
 @dataclass(frozen=True, slots=True)
 class Toxics:
-    """Toxics that come and go together."""
+    """Toxics that come and go together; `afresh` ends the open connections first."""
 
     toxiproxy: Toxiproxy
     toxics: Sequence[Toxic]
+    afresh: bool = False
 
     def begin(self) -> None:
+        if self.afresh:
+            self.toxiproxy.bounce(sorted({toxic.proxy for toxic in self.toxics}))
         self.toxiproxy.add(self.toxics)
 
     def undo(self) -> Sequence[str]:

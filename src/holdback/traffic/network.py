@@ -1,16 +1,18 @@
 """The network of a world: every link through the router and its lanes, and the ways to make it worse.
 
 A fault says what; only this module says how. Every way is a toxic with a name of its own on each of its lanes,
-so faults on the same lane add up and each takes away only itself:
+so faults on the same lane add up and each takes away only itself. A hold must come last: Toxiproxy lets a piece of what
+it holds slip through when a toxic is put behind it, so that is refused.
 
 - **delay**: Toxiproxy's `latency` on what the cluster sends back, or on what it is sent.
 - **hold**: the same with an hour; taking it off lets everything through, in order and complete.
-- **cut**: Toxiproxy's `timeout` of a millisecond in both directions, which lets nothing more pass and closes open
-  connections and new ones. Not `reset_peer`, which waits for traffic and so spares a silent watch, and not a
-  disabled proxy, whose port others could take.
+- **cut**: the open connections are closed, with whatever is held on them, and Toxiproxy's `timeout` of a millisecond in
+  both directions lets nothing more pass and closes new ones. Not `reset_peer`, which waits for traffic and so spares a
+  silent watch.
 - **slow**: Toxiproxy's `bandwidth`.
 - **answer**: the router's own answers (`holdback.traffic.answers`); Toxiproxy has no part in them.
-- **unobserved**: a hold, then a cut under which it is released, then 410 for the watches that were cut.
+- **unobserved**: Toxiproxy's `timeout` without an end, which drops what it gets and closes the connections when it is
+  taken off; then 410 for the watches that were closed.
 - **travel**: the lanes' proxies lead to the cluster's second API server.
 
 A fault that is over is asked for: it counts as healed only when Toxiproxy no longer lists its toxics, or the router no
@@ -23,6 +25,7 @@ import itertools
 import re
 import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -78,6 +81,8 @@ class Network:
         self._numbers = itertools.count(1)
         self._home = toxiproxy.upstreams()
         self._seconds: dict[str, str] = {}
+        self._held: set[tuple[str, str]] = set()
+        self._holding = threading.Lock()
 
     def access(self, link: Link, token: str) -> Access:
         """What the link's client needs for its kubeconfig, with its own bearer token; the router refuses all others.
@@ -130,9 +135,8 @@ class Network:
         what = f"delay of {milliseconds:g} ms"
         return self._single(what, lanes, lease, of, kind="latency", attributes=attributes)
 
-    def hold(
-        self, lanes: Sequence[Lane], *, of: Side = "answers", lease: float = LEASE
-    ) -> AbstractContextManager[None]:
+    @contextmanager
+    def hold(self, lanes: Sequence[Lane], *, of: Side = "answers", lease: float = LEASE) -> Iterator[None]:
         """Nothing the clusters send on these lanes, or are sent, arrives until the end; then all does, in order.
 
         `lease` is the longest it may last, in seconds.
@@ -142,7 +146,12 @@ class Network:
                 somebody else.
             TrafficError: Toxiproxy is gone.
         """
-        return self._single("hold", lanes, lease, of, kind="latency", attributes={"latency": _HOUR, "jitter": 0})
+        stream = _STREAMS[of]
+        chosen, toxics = self._toxics(
+            "hold", lanes, lambda proxy, name: [Toxic(proxy, name, "latency", {"latency": _HOUR}, stream)]
+        )
+        with self._last("hold", toxics), in_force(f"hold on {_names(chosen)}", Toxics(self._toxiproxy, toxics), lease):
+            yield
 
     def cut(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
         """Open connections of these lanes are closed, and new ones too, until the end.
@@ -157,7 +166,7 @@ class Network:
                 Toxic(proxy, f"{name}-answers", "timeout", {"timeout": 1}),
             ]
 
-        return self._fault("cut", lanes, lease, toxics)
+        return self._fault("cut", lanes, lease, toxics, afresh=True)
 
     def slow(
         self, lanes: Sequence[Lane], kilobytes_per_second: int, *, of: Side = "answers", lease: float = LEASE
@@ -215,11 +224,9 @@ class Network:
             FaultError: as for `hold`; and at the end: a watch that broke off did not come back, or there was none.
             ClusterError: the cluster does not say how far it is.
         """
-        # The hold ends before what is in `after`: what it held comes into the cut, and gets lost there.
-        with ExitStack() as after, self.hold(lanes, lease=lease):
+        with ExitStack() as after, self.toxic(lanes, "timeout", {"timeout": 0}, lease=lease):
             yield
             after.enter_context(self._expired(lanes, lease))
-            after.enter_context(self.cut(lanes, lease=lease))
 
     def travel(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
         """These lanes lead to the second API server of their cluster; open connections end at both changes.
@@ -298,13 +305,47 @@ class Network:
         return self._fault(what, lanes, lease, toxics)
 
     def _fault(
-        self, what: str, lanes: Sequence[Lane], lease: float, toxics: Callable[[str, str], Sequence[Toxic]]
+        self,
+        what: str,
+        lanes: Sequence[Lane],
+        lease: float,
+        toxics: Callable[[str, str], Sequence[Toxic]],
+        *,
+        afresh: bool = False,
     ) -> AbstractContextManager[None]:
         """`toxics`, given a proxy and a name that no other fault has, on every lane within the block."""
+        chosen, made = self._toxics(what, lanes, toxics)
+        if not afresh:
+            self._refuse_behind_a_hold(what, made)
+        return in_force(f"{what} on {_names(chosen)}", Toxics(self._toxiproxy, made, afresh), lease)
+
+    def _toxics(
+        self, what: str, lanes: Sequence[Lane], toxics: Callable[[str, str], Sequence[Toxic]]
+    ) -> tuple[tuple[Lane, ...], list[Toxic]]:
         chosen = self._chosen(what, lanes)
         name = f"{what.partition(' ')[0]}-{next(self._numbers)}"
-        made = [toxic for lane in chosen for toxic in toxics(self._proxies[lane], name)]
-        return in_force(f"{what} on {_names(chosen)}", Toxics(self._toxiproxy, made), lease)
+        return chosen, [toxic for lane in chosen for toxic in toxics(self._proxies[lane], name)]
+
+    @contextmanager
+    def _last(self, what: str, toxics: Sequence[Toxic]) -> Iterator[None]:
+        """Within the block nothing is put behind these toxics."""
+        streams = {(toxic.proxy, toxic.stream) for toxic in toxics}
+        with self._holding:
+            self._refuse_behind_a_hold(what, toxics)
+            self._held |= streams
+        try:
+            yield
+        finally:
+            with self._holding:
+                self._held -= streams
+
+    def _refuse_behind_a_hold(self, what: str, toxics: Sequence[Toxic]) -> None:
+        lanes = {proxy: lane for lane, proxy in self._proxies.items()}
+        if held := [lanes[toxic.proxy] for toxic in toxics if (toxic.proxy, toxic.stream) in self._held]:
+            raise FaultError(
+                f"a {what} on what is held already: {_names(held)}",
+                remedy="begin it before the hold or after it; a held lane can only be cut",
+            )
 
     def _chosen(self, what: str, lanes: Sequence[Lane]) -> tuple[Lane, ...]:
         """Each of these lanes once; refuses those that are not ours, and none at all."""

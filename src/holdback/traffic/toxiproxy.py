@@ -91,8 +91,10 @@ class Toxic:
 class Toxiproxy:
     """A running toxiproxy-server of our own; every method raises TrafficError when it is gone or refuses."""
 
-    def __init__(self, process: Child, port: int) -> None:
+    def __init__(self, process: Child, port: int, ports: Callable[[], int]) -> None:
         self.process = process
+        # Ours for the whole run: a proxy gives up its port for a moment when it leads elsewhere.
+        self._ports = ports
         # Plain urllib3: it takes half the time of httpx or requests, and minds no HTTP_PROXY of the user's shell.
         self._pool = HTTPConnectionPool("127.0.0.1", port, maxsize=_AT_ONCE, timeout=_PATIENCE, retries=False)
         self._api = toxiproxy.server.Toxiproxy()
@@ -106,7 +108,7 @@ class Toxiproxy:
     def create(self, name: str, upstream: str) -> int:
         """A new proxy to `upstream` (host:port); gives the loopback port that it listens on."""
         with self._asking(f"create proxy {name}"):
-            proxy = self._api.create(upstream=upstream, name=name)
+            proxy = self._api.create(upstream=upstream, name=name, listen=f"127.0.0.1:{self._ports()}")
         return int(proxy.listen.rpartition(":")[2])
 
     def add(self, toxics: Sequence[Toxic]) -> None:
@@ -151,12 +153,15 @@ class Toxiproxy:
 
     def lead(self, upstreams: Mapping[str, str]) -> None:
         """Let proxies lead to these upstreams (host:port); connections through those that led elsewhere are closed."""
-        self._for_all(list(upstreams.items()), self._lead)
+        self._for_all(list(upstreams.items()), lambda item: self._change(item[0], upstream=item[1]))
 
-    def _lead(self, wanted: tuple[str, str]) -> bool:
-        name, upstream = wanted
-        with self._asking(f"lead {name} to {upstream}"):
-            _Consumer.post(f"/proxies/{name}", json={"upstream": upstream})
+    def bounce(self, proxies: Sequence[str]) -> None:
+        """Close all open connections of these proxies, with whatever is held on them; new ones are taken."""
+        self._for_all(proxies, lambda name: self._change(name, enabled=False) and self._change(name, enabled=True))
+
+    def _change(self, name: str, **settings: object) -> bool:
+        with self._asking(f"change {name} to {settings}"):
+            _ask(self._pool, "PATCH", f"/proxies/{name}", settings)
         return True
 
     def upstreams(self) -> dict[str, str]:
@@ -206,7 +211,7 @@ def toxiproxy_server(run: Run, executable: Path) -> Iterator[Toxiproxy]:
     port = run.port()
     argv: list[str | Path] = [executable, "-host", "127.0.0.1", "-port", str(port)]
     with child(run, f"toxiproxy-{port}", argv, env={"LOG_LEVEL": "warn"}) as process:
-        server = Toxiproxy(process, port)
+        server = Toxiproxy(process, port, run.port)
         try:
             await_ready(process, lambda: _is_up(process, port), within=15.0, what="Toxiproxy listens")
             yield server
