@@ -29,9 +29,10 @@ CONFTEST = """
 import contextlib
 import pytest
 from holdback.history.recorder import Recorder
+from holdback.traffic.lanes import Link
 
 class Network:
-    links = ()
+    links = tuple(Link(f"kueue-{arm}", "worker1") for arm in ("control", "treatment"))
     def delay(self, lanes, milliseconds=0, jitter=0, of="answers"): return contextlib.nullcontext()
     hold = cut = delay
     def residue(self): return []
@@ -394,3 +395,74 @@ def test_ctrl_c_keeps_and_counts_what_there_is(inner: pytest.Pytester, options: 
     assert len(rows_of(inner)) >= 2
     assert "begun and not judged" in output
     assert "Interrupted: this counts only the trials made so far." in output
+
+
+DOSED = (
+    ORACLE
+    + """
+@holdback.experiment(oracles=[said])
+def test_it(world, trial):
+    link = next(link for link in world.network.links if link.client.endswith(trial.arm))
+    with trial.inject(holdback.Delay(link, trial.random.randrange(1000)), end=holdback.After(5)):
+        trial.step("says", word="holds")
+
+@holdback.experiment(oracles=[said])
+def test_other(world, trial):
+    trial.step("says", word="holds")
+"""
+)
+
+
+def plans_of(inner: pytest.Pytester) -> dict[str, str]:
+    return {path.stem: path.read_text() for path in (report_of(inner) / "plans").iterdir()}
+
+
+def test_a_trial_writes_its_plan_and_replays_it(inner: pytest.Pytester) -> None:
+    """The plan of any trial, replayed, is in force in every trial of that experiment, in both arms and no other one."""
+    inner.makepyfile(DOSED)
+    inner.runpytest("--count=2", "--holdback-seed=6")
+    written = plans_of(inner)
+    assert set(written) == {f"it-{arm}-{number:03d}" for arm in ("control", "treatment") for number in (1, 2)}
+    assert written["it-control-001"] == written["it-treatment-001"] != written["it-control-002"]
+    plan = inner.path / "plan.yaml"
+    plan.write_text(written["it-control-002"])
+    result = inner.runpytest("--count=3", "--plan=plan.yaml", "-v")
+    result.assert_outcomes(passed=6, deselected=6)
+    result.stdout.fnmatch_lines([f"holdback: seed 6, *, plan {plan}, *"])
+    assert set(plans_of(inner).values()) == {plan.read_text()}
+    doses = {row["dose_milliseconds"] for row in rows_of(inner)}
+    assert len(doses) == 1
+    assert f"milliseconds: {doses.pop():g}" in plan.read_text()
+    again = [row["id"] for row in rows_of(inner)]
+    inner.runpytest_subprocess("--count=3", "--plan=plan.yaml", "-n", "2")
+    assert sorted(row["id"] for row in rows_of(inner)) == sorted(again)
+    assert set(plans_of(inner).values()) == {plan.read_text()}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("schema: 1\ninjections: [", "*plan.yaml:2: no YAML*"),
+        ("schema: 1\nexperiment: test_none.py::test_none\ninjections: []", "*test_none.py::test_none*not collected*"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused_at_once(inner: pytest.Pytester, text: str, words: str) -> None:
+    """A broken plan, and one for an experiment that is not there, are usage errors."""
+    inner.makepyfile(DOSED)
+    (inner.path / "plan.yaml").write_text(text)
+    result = inner.runpytest("--plan=plan.yaml")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {words}"])
+    assert not report_of(inner).exists()
+
+
+def test_a_plan_that_does_not_fit_ends_the_run(inner: pytest.Pytester) -> None:
+    """A lane that the world has not got fails the first trial with the plan's line, and no further one is tried."""
+    inner.makepyfile(DOSED)
+    (inner.path / "plan.yaml").write_text(
+        "schema: 1\ninjections:\n- faults:\n  - hold: {target: 'kueue-{arm}>worker9'}"
+    )
+    result = inner.runpytest("--count=5", "--plan=plan.yaml")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*plan.yaml:4: there is no 'kueue-*>worker9' here"])
+    assert [row["outcome"] for row in rows_of(inner)] == ["invalid"]

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pytest
 
 from holdback.errors import BinaryError, ConfigurationError, EvidenceError, HoldbackError
+from holdback.faults.plan import FaultPlan, read_plan
 from holdback.history.store import Damage, Store
 from holdback.trials import runner
 from holdback.trials.arms import ARMS, MARK, TREATMENT
@@ -53,7 +54,8 @@ class Settings:
     """What the user asked for, the same in every process of the run.
 
     `control` and `treatment` are variant words, empty for the world's own default. `worker` names this process
-    (`main` without pytest-xdist), `controller` is the process id that it must not outlive.
+    (`main` without pytest-xdist), `controller` is the process id that it must not outlive. `plan` is the file whose
+    faults replace those of the scenario.
     """
 
     run: str
@@ -64,6 +66,7 @@ class Settings:
     report: Path
     worker: str
     controller: int
+    plan: Path | None = None
 
     @property
     def store(self) -> Store:
@@ -96,6 +99,7 @@ class _Streak:
 
 _SETTINGS = pytest.StashKey[Settings]()
 _PLAN = pytest.StashKey[Plan]()
+_FAULTS = pytest.StashKey[FaultPlan | None]()
 _ROW = pytest.StashKey[Row]()
 _STREAK = pytest.StashKey[_Streak]()
 _LONELY = pytest.StashKey[list[str]]()
@@ -113,6 +117,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         metavar="INT",
         help="seed of the trials' order and randomness (default: drawn, printed)",
+    )
+    group.addoption(
+        "--plan",
+        metavar="FILE",
+        help="put the faults of this plan in force instead of the scenario's own (plans/ of a report has one a trial)",
     )
     group.addoption("--holdback-report", metavar="DIR", help="where the evidence goes (default: holdback-report)")
     parser.addini("holdback_control", "default of --control", default="")
@@ -132,6 +141,11 @@ def pytest_configure(config: pytest.Config) -> None:
             f"--count={count} makes no trial\n  -> give the number of trials in each arm, 1 or more"
         )
     worker = getattr(config, "workerinput", None)  # set by pytest-xdist in its workers
+    try:
+        plan = worker["holdback"]["plan"] if worker else config.getoption("--plan")
+        config.stash[_FAULTS] = read_plan(config.invocation_params.dir / plan) if plan else None
+    except ConfigurationError as error:
+        raise pytest.UsageError(str(error)) from error
     config.stash[_SETTINGS] = _received(worker) if worker else _settle(config)
     config.stash[_STREAK] = _Streak()
     config.stash[_LONELY] = []
@@ -149,14 +163,18 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker of pytest-xdist what this process settled."""
     settings = node.config.stash[_SETTINGS]
-    node.workerinput["holdback"] = {**asdict(settings), "report": str(settings.report)}
+    plan = None if settings.plan is None else str(settings.plan)
+    node.workerinput["holdback"] = {**asdict(settings), "report": str(settings.report), "plan": plan}
 
 
 def _settle(config: pytest.Config) -> Settings:
     def word(name: str) -> str:
         return str(config.getoption(f"--{name}") or config.getini(f"holdback_{name}"))
 
+    plan = config.stash[_FAULTS]
     seed = config.getoption("--holdback-seed")
+    if seed is None and plan is not None:
+        seed = plan.seed  # the same plan with the same seed is the same schedule
     report = config.getoption("--holdback-report")
     return Settings(
         run=uuid.uuid4().hex,
@@ -169,19 +187,22 @@ def _settle(config: pytest.Config) -> Settings:
         ),
         worker="main",
         controller=os.getpid(),
+        plan=None if plan is None else plan.path.absolute(),
     )
 
 
 def _received(worker: dict[str, Any]) -> Settings:
     given = worker["holdback"]
-    return Settings(**{**given, "report": Path(given["report"]), "worker": str(worker["workerid"])})
+    plan = Path(given["plan"]) if given["plan"] else None
+    return Settings(**{**given, "report": Path(given["report"]), "worker": str(worker["workerid"]), "plan": plan})
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     """What is needed to repeat this run."""
     settings = config.stash[_SETTINGS]
     control, treatment = settings.control or "(default)", settings.treatment or "(default)"
-    return f"holdback: seed {settings.seed}, control {control}, treatment {treatment}, report {settings.report}"
+    plan = f", plan {settings.plan}" if settings.plan else ""
+    return f"holdback: seed {settings.seed}, control {control}, treatment {treatment}{plan}, report {settings.report}"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -201,6 +222,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Interleave the arms; last of all, so that no other plugin undoes it. Other items stay where they are."""
+    _deselect_what_is_not_planned(config, items)
     places = [place for place, item in enumerate(items) if _is_experiment(item)]
     ours = [items[place] for place in places]
     slots = [_slot(item) for item in ours]
@@ -218,6 +240,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for place, number in zip(places, order(slots, settings.seed), strict=True):
         items[place] = ours[number]
     config.stash[_LONELY] = _lonely(ours, slots)
+
+
+def _deselect_what_is_not_planned(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With a plan that names its experiment, the trials of others are not made."""
+    plan = config.stash[_FAULTS]
+    if plan is None or not plan.experiment:
+        return
+    others = [item for item in items if _is_experiment(item) and _slot(item).experiment != plan.experiment]
+    if len(others) == sum(map(_is_experiment, items)):
+        raise pytest.UsageError(
+            f"{plan.path} is a plan for {plan.experiment}, which was not collected\n"
+            "  -> give the file it is in as well, or take `experiment` out of the plan to use it for another one"
+        )
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -290,6 +328,7 @@ def _begin(config: pytest.Config) -> None:
             "seed": settings.seed,
             "control": settings.control,
             "treatment": settings.treatment,
+            "plan": str(settings.plan or ""),
             "count": getattr(config.option, "count", 1),
             "command": [Path(sys.argv[0]).name, *map(str, config.invocation_params.args)],
             "machine": {"system": platform.platform(), "processors": os.cpu_count(), "load": os.getloadavg()},
@@ -317,7 +356,8 @@ def holdback_arm(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def trial(request: pytest.FixtureRequest, holdback_arm: str) -> Trial:  # noqa: ARG001  orders the fixtures
     """The trial that this item is."""
-    return Trial(request.node.stash[_PLAN], _mark(request.node).kwargs["oracles"])
+    config = request.config
+    return Trial(request.node.stash[_PLAN], _mark(request.node).kwargs["oracles"], fault_plan=config.stash[_FAULTS])
 
 
 @pytest.fixture(scope="session")
@@ -363,8 +403,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
     trial = pyfuncitem.funcargs["trial"]
     assert isinstance(trial, Trial)
-    store = pyfuncitem.config.stash[_SETTINGS].store
-    row = runner.run(trial, lambda: pyfuncitem.obj(**arguments), store)
+    settings = pyfuncitem.config.stash[_SETTINGS]
+    store = settings.store
+    row = runner.run(trial, lambda: pyfuncitem.obj(**arguments), store, seed=settings.seed)
     _keep(pyfuncitem, row)
     if row.outcome is Outcome.VIOLATED and row.arm == TREATMENT:
         pytest.fail(_complaint(row, store), pytrace=False)

@@ -29,6 +29,7 @@ def run(**facts: Any) -> dict[str, Any]:
         "seed": 7,
         "control": "",
         "treatment": "clusters/kueue/treatment.toml",
+        "plan": "",
         "count": 2,
         "command": ["pytest", "--count=2", "e2e/test_readmission.py"],
         "machine": {"system": "Linux-6.1", "processors": 2, "load": [0.5, 0.4, 0.3]},

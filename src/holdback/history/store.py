@@ -4,6 +4,7 @@
 run.json              what ran: schema, seed, options, variants, machine, versions, command line
 planned.jsonl         one line before each trial: a trial that was interrupted is here and not below
 histories/ID.jsonl    a header, then one event a line; complete or absent
+plans/ID.yaml         the faults of a trial and their triggers, for `pytest --plan`
 trials.jsonl          one row after each trial was judged
 summary.json          computed from trials.jsonl at the end
 index.html, junit.xml, summary.md   the report, made from all of these
@@ -38,6 +39,7 @@ SCHEMA = 1
 """Version of run.json and of the histories."""
 _PARTS = (
     "run.json",
+    "plans",
     "planned.jsonl",
     "trials.jsonl",
     "summary.json",
@@ -74,6 +76,7 @@ class Store:
         self.trials_path = directory / "trials.jsonl"
         self.summary_path = directory / "summary.json"
         self.histories = directory / "histories"
+        self.plans = directory / "plans"
 
     def logs(self, worker: str) -> Path:
         """Where one process of the run keeps its logs."""
@@ -82,6 +85,10 @@ class Store:
     def history_path(self, trial: str) -> Path:
         """Where one trial's history is kept."""
         return self.histories / f"{trial}.jsonl"
+
+    def plan_path(self, trial: str) -> Path:
+        """Where the plan of one trial's faults is kept."""
+        return self.plans / f"{trial}.yaml"
 
     def begin(self, run: Mapping[str, Any]) -> None:
         """Make this the report of `run`, which has at least an `id` and `started` (wall time).
@@ -128,6 +135,12 @@ class Store:
         with _evidence(self.histories):
             self.histories.mkdir(parents=True, exist_ok=True)
         _replace(self.history_path(trial), "\n".join(lines) + "\n")
+
+    def keep_plan(self, trial: str, text: str) -> None:
+        """Keep the plan of a trial's faults."""
+        with _evidence(self.plans):
+            self.plans.mkdir(parents=True, exist_ok=True)
+        _replace(self.plan_path(trial), text)
 
     def summarise(self, summary: Mapping[str, Any]) -> None:
         """Keep the run's summary, replacing an earlier one at once."""

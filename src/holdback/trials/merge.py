@@ -81,6 +81,7 @@ def merge(
         raise EvidenceError(f"two trials would be named {twice}", remedy="the reports come from different projects")
     for done, (shard, old, new) in enumerate(merged, start=1):
         _copy_history(shard.store.history_path(old.id), store.history_path(new.id), old.id, new.id)
+        _copy_plan(shard.store.plan_path(old.id), store.plan_path(new.id))
         progress(done, len(merged))
     rows = tuple(row for _, _, row in merged)
     _write_lines(store.planned_path, [line for offsets, shard in _numbered(shards) for line in _plans(shard, offsets)])
@@ -202,6 +203,13 @@ def _copy_history(old_path: Path, new_path: Path, old: str, new: str) -> None:
     if new != old:
         header = _renamed_header(header, old, new)
     _write(new_path, header + b"\n" + events)
+
+
+def _copy_plan(old: Path, new: Path) -> None:
+    """Plans name no trial, so they are copied as they are; a trial without faults has none."""
+    if old.exists():
+        new.parent.mkdir(exist_ok=True)
+        _write(new, old.read_bytes())
 
 
 def _renamed_header(header: bytes, old: str, new: str) -> bytes:

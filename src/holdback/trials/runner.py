@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 from holdback.clock import Clock, SystemClock
-from holdback.errors import FaultError, HoldbackError, Undecidable
+from holdback.errors import ConfigurationError, FaultError, HoldbackError, Undecidable
+from holdback.faults.plan import write_plan
 from holdback.history.exposure import exposure
 from holdback.history.store import Store
 from holdback.oracles.judgement import judge
@@ -16,14 +17,23 @@ from holdback.trials.trial import Plan, Trial
 __all__ = ["invalid", "run"]
 
 
-def run(trial: Trial, scenario: Callable[[], object], store: Store, clock: Clock | None = None) -> Row:
+def run(
+    trial: Trial,
+    scenario: Callable[[], object],
+    store: Store,
+    clock: Clock | None = None,
+    *,
+    seed: int | None = None,
+) -> Row:
     """Make a trial and keep its evidence: planned, recorded, judged, each before the next.
 
     What the scenario raises becomes part of the history, so the outcome can be computed again from disk: an error of
-    holdback or a failed assert makes the trial INVALID, `Undecidable` makes it UNKNOWN.
+    holdback or a failed assert makes the trial INVALID, `Undecidable` makes it UNKNOWN. `seed` is the run's own, for
+    the plan of the trial's faults that is kept.
 
     Raises:
         EvidenceError: the evidence cannot be written.
+        ConfigurationError: the scenario asked for what cannot be, as every trial of it would; kept as INVALID.
         Exception: the scenario has a bug; the trial was kept as INVALID.
         KeyboardInterrupt: as it came; the trial stays planned and is not judged.
     """
@@ -37,17 +47,14 @@ def run(trial: Trial, scenario: Callable[[], object], store: Store, clock: Clock
         trial.world.recorder.catch_up()
         history = trial.history(closed=True)
         store.record(trial.id, history)
+    if trial.injections:
+        plan = write_plan(trial.injections, arm=trial.arm, experiment=trial.plan.experiment, seed=seed)
+        store.keep_plan(trial.id, plan)
     findings = judge(history, trial.oracles)
     outcome, reason = conclude(history, findings)
-    plan = trial.plan
     row = Row(
-        id=plan.id,
-        experiment=plan.experiment,
-        arm=plan.arm,
+        **asdict(trial.plan),
         variant=trial.variant,
-        index=plan.index,
-        block=plan.block,
-        seed=plan.seed,
         started=started,
         seconds=round(clock.monotonic() - began, 3),
         outcome=outcome,
@@ -105,7 +112,11 @@ def _attempt(trial: Trial, scenario: Callable[[], object]) -> Exception | None:
 
 
 def _stages(trial: Trial, scenario: Callable[[], object]) -> Iterator[tuple[str, Callable[[], object]]]:
-    yield "scenario", scenario
+    def whole() -> None:
+        scenario()
+        trial.check_plan()
+
+    yield "scenario", whole
     for work in trial.deferred:  # asked for only now: the scenario may have deferred more
         yield "clean-up", work
     yield "world", lambda: _look_at_world(trial)
@@ -121,7 +132,7 @@ def _look_at_world(trial: Trial) -> None:
 def _expected(failure: Exception) -> bool:
     if isinstance(failure, ExceptionGroup):
         return all(_expected(each) for each in failure.exceptions)
-    return isinstance(failure, HoldbackError | AssertionError)
+    return isinstance(failure, HoldbackError | AssertionError) and not isinstance(failure, ConfigurationError)
 
 
 def _text(error: Exception) -> str:

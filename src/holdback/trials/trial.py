@@ -13,8 +13,9 @@ from typing import Any, Protocol
 from holdback.clock import Clock, SystemClock
 from holdback.errors import ConfigurationError
 from holdback.faults.injection import Phase, Ways, inject
+from holdback.faults.plan import FaultPlan
 from holdback.faults.triggers import Injection, Trigger
-from holdback.faults.values import Cut, Delay, Fault, Hold
+from holdback.faults.values import Delay, Fault
 from holdback.history.events import FaultChange, Note
 from holdback.history.history import History
 from holdback.history.recorder import Recorder
@@ -82,10 +83,18 @@ class Trial:
     """One run of a scenario in one arm.
 
     `random` is the only randomness a scenario may use: the two trials of a block draw the same numbers from it, so
-    that they differ in what the arm runs and in nothing else.
+    that they differ in what the arm runs and in nothing else. With a `fault_plan` it says what `inject` puts in force,
+    not the scenario.
     """
 
-    def __init__(self, plan: Plan, oracles: Sequence[Oracle], clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        oracles: Sequence[Oracle],
+        clock: Clock | None = None,
+        *,
+        fault_plan: FaultPlan | None = None,
+    ) -> None:
         self.plan = plan
         self.oracles = tuple(oracles)
         self.random = random.Random(plan.seed)  # noqa: S311  no secret
@@ -93,6 +102,8 @@ class Trial:
         self.dose_milliseconds = 0.0
         self.reactions: tuple[float, ...] = ()
         self.variant = ""
+        self.injections: tuple[Injection, ...] = ()
+        self._fault_plan = fault_plan
         self._clock = clock or SystemClock()
         self._world: World | None = None
         self._scope: dict[str, Any] = {}
@@ -186,12 +197,31 @@ class Trial:
         comes before the end of the block. A duration is an end as well: `end=holdback.After(2)`.
 
         Raises:
+            ConfigurationError: the plan that is replayed has nothing for this block, or what is not in this world.
             FaultError, TrafficError: one could not be started or ended, or a trigger never fired; the trial is then
                 INVALID.
         """
         injection = Injection(faults, start, end)
+        if self._fault_plan is not None:
+            injection = self._fault_plan.injection(len(self.injections), self._named(faults), self.arm)
+        self.injections = (*self.injections, injection)
         with self._put(injection):
             yield
+
+    def check_plan(self) -> None:
+        """Prove that the scenario asked for all that the plan has. For the runner.
+
+        Raises:
+            ConfigurationError: it did not.
+        """
+        if self._fault_plan is not None:
+            self._fault_plan.check_used(len(self.injections))
+
+    def _named(self, faults: Sequence[Fault]) -> dict[str, Any]:
+        """What a plan may name: every link and lane, and whatever the scenario itself does something to here."""
+        links = self.world.network.links
+        targets = (*links, *(lane for link in links for lane in link.lanes), *(fault.target for fault in faults))
+        return {str(target): target for target in targets}
 
     def _put(self, injection: Injection) -> AbstractContextManager[object]:
         network = self.world.network
@@ -268,7 +298,7 @@ class Trial:
                 phase,
                 tuple(lane.name for lane in lanes),
                 milliseconds=milliseconds,
-                blocks=isinstance(fault, Hold | Cut),
+                blocks=fault.blocks,
                 trigger=cause.trigger,
                 reaction=reaction,
             )

@@ -1,0 +1,323 @@
+"""A scenario's faults, triggers and doses as one file, that a trial writes and that replays.
+
+```yaml
+schema: 1
+experiment: e2e/test_readmission.py::test_a_drained_workload_is_admitted_again
+seed: 7
+injections:              # the first `trial.inject` of the scenario puts the first one in force, and so on
+- faults:
+  - delay:
+      target: kueue-manager-{arm}>worker1
+      milliseconds: 100
+  start:
+    object_seen:
+      resource: workloads
+      'on': worker*
+      where:
+        status.conditions[Evicted].status: 'True'
+  end:
+    after:
+      seconds: 2
+```
+Kinds of faults and triggers are called as their classes are, their settings as the fields of those. `{arm}` stands for
+the arm, so that one plan serves both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+import yaml
+
+from holdback.errors import ConfigurationError
+from holdback.faults.triggers import Injection, Trigger
+from holdback.faults.values import Fault
+from holdback.traffic.lanes import Link
+
+__all__ = ["SCHEMA", "FaultPlan", "Named", "read_plan", "write_plan"]
+
+SCHEMA = 1
+"""Version of the format; a reader refuses a newer one."""
+_ARM = "{arm}"
+_TARGET = "target"
+
+
+def _word(cls: type) -> str:
+    """A class's name as plans have it: ObjectSeen is object_seen."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+
+_FAULTS: Mapping[str, type] = {_word(cls): cls for cls in get_args(Fault)}
+_TRIGGERS: Mapping[str, type] = {_word(cls): cls for cls in get_args(Trigger)}
+
+Named = Mapping[str, Any]
+"""What faults can be done to, by the names that plans have for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PlannedFault:
+    """A fault whose target is only named yet."""
+
+    cls: type
+    target: str
+    settings: Mapping[str, Any]
+    place: str
+
+    def resolve(self, named: Named, arm: str) -> Fault:
+        name = self.target.replace(_ARM, arm)
+        if name not in named:
+            raise ConfigurationError(
+                f"{self.place}: there is no {name!r} here", remedy=f"there are: {', '.join(sorted(named))}"
+            )
+        return cast(Fault, self.cls(**{_TARGET: named[name]}, **_filled(self.settings, arm)))
+
+
+@dataclass(frozen=True, slots=True)
+class _PlannedInjection:
+    faults: tuple[_PlannedFault, ...]
+    start: Trigger | None
+    end: Trigger | None
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPlan:
+    """A plan as its file says; `experiment` (empty: any) and `seed` are those of the run that wrote it."""
+
+    path: Path
+    experiment: str = ""
+    seed: int | None = None
+    _injections: tuple[_PlannedInjection, ...] = field(default=(), repr=False)
+
+    def __len__(self) -> int:
+        return len(self._injections)
+
+    def injection(self, number: int, named: Named, arm: str) -> Injection:
+        """What the scenario's `trial.inject` of that number (from 0) puts in force.
+
+        Raises:
+            ConfigurationError: the plan has no such number, or names what is not in `named`.
+        """
+        if number >= len(self):
+            raise ConfigurationError(
+                f"{self.path} has {len(self)} injections, and the scenario asks for one more",
+                remedy="write one for each `trial.inject` of the scenario; `faults: []` for one without faults",
+            )
+        planned = self._injections[number]
+        faults = tuple(fault.resolve(named, arm) for fault in planned.faults)
+        return Injection(faults, _filled(planned.start, arm), _filled(planned.end, arm))
+
+    def check_used(self, times: int) -> None:
+        """Prove that the scenario asked for all of it.
+
+        Raises:
+            ConfigurationError: it did not.
+        """
+        if times < len(self):
+            raise ConfigurationError(
+                f"{self.path} has {len(self)} injections, and the scenario asked for {times}",
+                remedy="write one for each `trial.inject` of the scenario; is the plan for another experiment?",
+            )
+
+
+def write_plan(injections: Sequence[Injection], *, arm: str, experiment: str, seed: int | None = None) -> str:
+    """The text of a plan with these injections, which `read_plan` reads."""
+    data = {
+        "schema": SCHEMA,
+        "experiment": experiment,
+        **({} if seed is None else {"seed": seed}),
+        "injections": [_injection_data(injection, arm) for injection in injections],
+    }
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def _injection_data(injection: Injection, arm: str) -> dict[str, Any]:
+    triggers = {"start": injection.start, "end": injection.end}
+    return {
+        "faults": [_data(fault, arm) for fault in injection.faults],
+        **{end: _data(trigger, arm) for end, trigger in triggers.items() if trigger},
+    }
+
+
+def _data(value: Any, arm: str) -> dict[str, Any]:
+    """A fault or trigger as plain data, without the settings that are as they always are."""
+    settings = {each.name: getattr(value, each.name) for each in fields(value)}
+    defaults = {each.name: _default(each) for each in fields(value)}
+    told = {name: _plain(found, arm) for name, found in settings.items() if found != defaults[name]}
+    return {_word(type(value)): told}
+
+
+def _default(of: Any) -> Any:
+    return of.default if of.default_factory is MISSING else of.default_factory()
+
+
+def _plain(value: Any, arm: str) -> Any:
+    if isinstance(value, Mapping):
+        return {_plain(key, arm): _plain(found, arm) for key, found in value.items()}
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    # Whatever else it is (a lane, a program, a fault that another one waits for), its text is its name.
+    return re.sub(rf"(?<![A-Za-z0-9]){re.escape(arm)}(?![A-Za-z0-9])", _ARM, str(value))
+
+
+def _filled(value: Any, arm: str) -> Any:
+    """The value with the arm's name in place of `{arm}`."""
+    if isinstance(value, str):
+        return value.replace(_ARM, arm)
+    if isinstance(value, Mapping):
+        return {_filled(key, arm): _filled(found, arm) for key, found in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{each.name: _filled(getattr(value, each.name), arm) for each in fields(value)})
+    return value
+
+
+def read_plan(path: Path) -> FaultPlan:
+    """The plan in a file.
+
+    Raises:
+        ConfigurationError: it cannot be read, or something in it is not as it must be; with the line.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read the plan {path}: {error}") from error
+    return _Reader(path, text).plan()
+
+
+class _Reader:
+    """Reads a plan node by node, so that every error can tell its line."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self._path = path
+        self._loader = yaml.SafeLoader(text)
+
+    def plan(self) -> FaultPlan:
+        try:
+            root = self._loader.get_single_node()
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = f":{mark.line + 1}" if mark else ""
+            problem = getattr(error, "problem", None) or error
+            raise ConfigurationError(f"{self._path}{line}: no YAML: {problem}") from error
+        if root is None:
+            raise ConfigurationError(f"{self._path}: an empty plan", remedy="copy one from plans/ of a report")
+        known = {"schema": int, "experiment": str, "seed": int, "injections": list}
+        found = self._settings(root, known, required=("schema", "injections"))
+        if (schema := self._value(found["schema"], int)) != SCHEMA:
+            raise self._error(found["schema"], f"schema {schema}, this holdback reads {SCHEMA}")
+        return FaultPlan(
+            self._path,
+            experiment=self._value(found["experiment"], str) if "experiment" in found else "",
+            seed=self._value(found["seed"], int) if "seed" in found else None,
+            _injections=tuple(map(self._injection, self._entries(found["injections"]))),
+        )
+
+    def _injection(self, node: yaml.Node) -> _PlannedInjection:
+        found = self._settings(node, {"faults": list, "start": dict, "end": dict}, required=("faults",))
+        return _PlannedInjection(
+            tuple(map(self._fault, self._entries(found["faults"]))),
+            start=self._trigger(found["start"]) if "start" in found else None,
+            end=self._trigger(found["end"]) if "end" in found else None,
+        )
+
+    def _fault(self, node: yaml.Node) -> _PlannedFault:
+        cls, settings = self._of(node, _FAULTS, "fault")
+        target = settings.pop(_TARGET)
+        self._made(node, cls, {_TARGET: Link("any", "any"), **settings})  # proves the rest of it
+        return _PlannedFault(cls, target, settings, self._place(node))
+
+    def _trigger(self, node: yaml.Node) -> Trigger:
+        cls, settings = self._of(node, _TRIGGERS, "trigger")
+        return cast(Trigger, self._made(node, cls, settings))
+
+    def _of(self, node: yaml.Node, kinds: Mapping[str, type], what: str) -> tuple[type, dict[str, Any]]:
+        """The class that a node like `delay: {...}` names, and its settings."""
+        pairs = list(self._pairs(node))
+        if len(pairs) != 1 or pairs[0][0] not in kinds:
+            named = ", ".join(word for word, _ in pairs) or "nothing"
+            raise self._error(node, f"{named} is no kind of {what}", remedy=f"kinds are {', '.join(sorted(kinds))}")
+        word, inner = pairs[0]
+        cls = kinds[word]
+        hints = {**get_type_hints(cls), **({_TARGET: str} if what == "fault" else {})}
+        known = {each.name: hints[each.name] for each in fields(cls)}
+        required = [each.name for each in fields(cls) if _default(each) is MISSING]
+        found = self._settings(inner, known, required=required)
+        return cls, {name: self._value(value, known[name]) for name, value in found.items()}
+
+    def _made(self, node: yaml.Node, cls: type, settings: Mapping[str, Any]) -> object:
+        try:
+            return cls(**settings)
+        except ConfigurationError as error:
+            raise self._error(node, error.message, remedy=error.remedy) from error
+
+    def _settings(
+        self, node: yaml.Node, known: Mapping[str, Any], *, required: Sequence[str] = ()
+    ) -> dict[str, yaml.Node]:
+        found = dict(self._pairs(node))
+        for name, value in found.items():
+            if name not in known:
+                raise self._error(value, f"unknown setting {name!r}", remedy=f"known are {', '.join(known)}")
+        if missing := [name for name in required if name not in found]:
+            raise self._error(node, f"lacks {', '.join(missing)}")
+        return found
+
+    def _pairs(self, node: yaml.Node) -> Iterator[tuple[str, yaml.Node]]:
+        if not isinstance(node, yaml.MappingNode):
+            raise self._error(node, "a mapping must be here")
+        seen: set[str] = set()
+        for key, value in node.value:
+            name = str(key.value)  # as it is written: YAML would take a bare `on` for True
+            if name in seen:
+                raise self._error(key, f"{name!r} is here twice")
+            seen.add(name)
+            yield name, value
+
+    def _entries(self, node: yaml.Node) -> list[yaml.Node]:
+        if not isinstance(node, yaml.SequenceNode):
+            raise self._error(node, "a list must be here")
+        return list(node.value)
+
+    def _value(self, node: yaml.Node, hint: Any) -> Any:
+        try:
+            value = self._loader.construct_object(node, deep=True)
+        except yaml.YAMLError as error:
+            raise self._error(node, f"cannot be read: {error}") from error
+        if not _fits(value, hint):
+            raise self._error(node, f"{value!r} cannot be here", remedy=f"it must be {_told(hint)}")
+        return value
+
+    def _error(self, node: yaml.Node, message: str, *, remedy: str = "") -> ConfigurationError:
+        return ConfigurationError(f"{self._place(node)}: {message}", remedy=remedy)
+
+    def _place(self, node: yaml.Node) -> str:
+        return f"{self._path}:{node.start_mark.line + 1}"
+
+
+def _fits(value: object, hint: Any) -> bool:
+    origin = get_origin(hint)
+    if origin in {Union, UnionType}:
+        return any(_fits(value, each) for each in get_args(hint))
+    if origin is Literal:
+        return value in get_args(hint)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if origin is not None and issubclass(origin, Mapping):
+        _, inner = get_args(hint)
+        return isinstance(value, dict) and (inner is Any or all(_fits(each, inner) for each in value.values()))
+    return isinstance(value, hint)
+
+
+def _told(hint: Any) -> str:
+    origin = get_origin(hint)
+    if origin in {Union, UnionType}:
+        return " or ".join(sorted({_told(each) for each in get_args(hint)} - {"a fault"}))
+    if origin is Literal:
+        return "one of " + ", ".join(map(repr, get_args(hint)))
+    words = {str: "text", int: "a whole number", float: "a number", type(None): "null"}
+    return words.get(hint, "a mapping" if origin is not None else "a fault")
