@@ -24,7 +24,7 @@ def quota(queue: dict[str, Any]) -> int:
 
 def test_the_manager_reaches_each_worker_by_its_own_secret() -> None:
     """Each worker has a MultiKueueCluster whose Secret holds that worker's kubeconfig, where Kueue looks for it."""
-    kinds = by_kind(objects.manager_objects("control", WORKERS))
+    kinds = by_kind(objects.connection(WORKERS))
     for name, kubeconfig in WORKERS:
         source = kinds["MultiKueueCluster"][name]["spec"]["clusterSource"]["kubeConfig"]
         secret = kinds["Secret"][source["location"]]
@@ -34,7 +34,7 @@ def test_the_manager_reaches_each_worker_by_its_own_secret() -> None:
 
 def test_the_managers_queue_leads_to_all_workers() -> None:
     """LocalQueue, ClusterQueue, AdmissionCheck and MultiKueueConfig name each other, down to every worker."""
-    kinds = by_kind(objects.manager_objects("control", WORKERS))
+    kinds = by_kind([*objects.connection(WORKERS), *objects.manager_queues("control", 2)])
     queue = kinds["ClusterQueue"][kinds["LocalQueue"][objects.QUEUE]["spec"]["clusterQueue"]]
     (check,) = queue["spec"]["admissionChecksStrategy"]["admissionChecks"]
     parameters = kinds["AdmissionCheck"][check["name"]]["spec"]["parameters"]
@@ -44,7 +44,7 @@ def test_the_managers_queue_leads_to_all_workers() -> None:
 
 def test_manager_and_worker_have_the_same_queue_names() -> None:
     """MultiKueue finds a copy's queue by namespace and name; on a worker no admission check sends it further."""
-    on_manager = by_kind(objects.manager_objects("control", WORKERS))
+    on_manager = by_kind(objects.manager_queues("control", 2))
     on_worker = by_kind(objects.worker_objects("control"))
     for kinds in (on_manager, on_worker):
         assert kinds["LocalQueue"][objects.QUEUE]["metadata"]["namespace"] == "control"

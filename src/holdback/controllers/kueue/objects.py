@@ -10,11 +10,13 @@ from typing import Any
 from holdback.controllers.kueue.manifests import NAMESPACE
 
 __all__ = [
+    "CHECK",
     "HIGH_PRIORITY",
     "QUEUE",
     "WORKER_CPU",
+    "connection",
     "job",
-    "manager_objects",
+    "manager_queues",
     "multikueue_account",
     "pod",
     "pod_queues",
@@ -26,11 +28,12 @@ QUEUE = "main"
 """The name of every LocalQueue; MultiKueue wants the same name and namespace on manager and worker."""
 WORKER_CPU = 4
 """Quota of each arm's ClusterQueue on each worker."""
+CHECK = "multikueue"
+"""The name of the AdmissionCheck, and of its MultiKueueConfig, on a manager."""
 HIGH_PRIORITY = "urgent"
 """The WorkloadPriorityClass of a Job that preempts."""
 
 _V = "kueue.x-k8s.io/v1beta2"
-_CHECK = "multikueue"
 _FLAVOR = "default"
 _PLENTY = 1_000_000
 """Quota, in CPUs, of a queue that always admits."""
@@ -87,8 +90,8 @@ def multikueue_account(name: str) -> list[dict[str, Any]]:
     ]
 
 
-def manager_objects(arm: str, workers: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """MultiKueue on one arm's manager; `workers` are (name, kubeconfig) pairs."""
+def connection(workers: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """What lets a manager reach its workers, down to the AdmissionCheck; `workers` are (name, kubeconfig) pairs."""
     objects: list[dict[str, Any]] = []
     for name, kubeconfig in workers:
         data = {"kubeconfig": base64.b64encode(kubeconfig.encode()).decode()}
@@ -97,15 +100,18 @@ def manager_objects(arm: str, workers: Sequence[tuple[str, str]]) -> list[dict[s
             _object("v1", "Secret", name, NAMESPACE, data=data),
             _object(_V, "MultiKueueCluster", name, spec={"clusterSource": source}),
         ]
-    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": _CHECK}
+    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": CHECK}
     check = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": parameters}
-    strategy = {"admissionChecks": [{"name": _CHECK}]}
     return [
         *objects,
-        _object(_V, "MultiKueueConfig", _CHECK, spec={"clusters": [name for name, _ in workers]}),
-        _object(_V, "AdmissionCheck", _CHECK, spec=check),
-        *_queues(arm, WORKER_CPU * len(workers), admissionChecksStrategy=strategy),
+        _object(_V, "MultiKueueConfig", CHECK, spec={"clusters": [name for name, _ in workers]}),
+        _object(_V, "AdmissionCheck", CHECK, spec=check),
     ]
+
+
+def manager_queues(arm: str, workers: int) -> list[dict[str, Any]]:
+    """The queues of one arm on its manager, with the quota of so many workers; the AdmissionCheck sends Jobs there."""
+    return _queues(arm, WORKER_CPU * workers, admissionChecksStrategy={"admissionChecks": [{"name": CHECK}]})
 
 
 def job(name: str, namespace: str, *, cpu: int, priority: str = "", managed: bool) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from holdback.clusters.kinds import JOBS
 from holdback.clusters.local import LocalCluster, local_clusters
 from holdback.controllers.kueue import objects
 from holdback.controllers.kueue.controller import Settings
-from holdback.controllers.kueue.kinds import CLUSTER_QUEUES, MULTIKUEUE_CLUSTERS, WORKLOADS
+from holdback.controllers.kueue.kinds import ADMISSION_CHECKS, CLUSTER_QUEUES, MULTIKUEUE_CLUSTERS, WORKLOADS
 from holdback.controllers.kueue.manifests import NAMESPACE
 from holdback.controllers.kueue.source import KueueBuild
 from holdback.controllers.kueue.starting import await_active, client_of, each, recording, start_kueues
@@ -157,11 +157,15 @@ def _connect(
     prepared = each(prepare, workers)
 
     def connect(arm: str) -> None:
-        for wanted in objects.manager_objects(arm, [(worker, prepared[worker][arm]) for worker in workers]):
-            clusters[managers[arm]].api.apply(wanted)
+        api = clusters[managers[arm]].api
+        for wanted in objects.connection([(worker, prepared[worker][arm]) for worker in workers]):
+            api.apply(wanted)
+        # A queue made before its check is active would learn of it only with Kueue's next batch, up to a second later.
+        await_active(api, MULTIKUEUE_CLUSTERS, workers)
+        await_active(api, ADMISSION_CHECKS, [objects.CHECK])
+        for wanted in objects.manager_queues(arm, len(workers)):
+            api.apply(wanted)
+        for name in (managers[arm], *workers):
+            await_active(clusters[name].api, CLUSTER_QUEUES, [arm])
 
     each(connect, list(managers))
-    for arm, manager in managers.items():
-        for name in (manager, *workers):
-            await_active(clusters[name].api, CLUSTER_QUEUES, [arm])
-        await_active(clusters[manager].api, MULTIKUEUE_CLUSTERS, workers)
