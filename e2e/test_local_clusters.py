@@ -174,12 +174,16 @@ def test_many_changes_arrive_in_order(one: LocalCluster) -> None:
 
 
 def test_a_dead_process_is_told(run: Run) -> None:
-    """A cluster whose etcd was killed says so."""
+    """A cluster whose etcd was killed says so, and a new one of that name is as good as the first."""
     with local_clusters(run, Binaries(), ["fragile"]) as started:
         os.kill(started["fragile"].etcd.pid, signal.SIGKILL)
         assert poll(lambda: not started["fragile"].etcd.alive(), within=5)
         with pytest.raises(ProcessExited, match="fragile-etcd was killed by SIGKILL"):
             started["fragile"].check()
+    with local_clusters(run, Binaries(), ["fragile"]) as anew:
+        anew["fragile"].check()
+        assert anew["fragile"].api.ready()
+    assert not list(run.directory.glob("fragile*")), "the data of clusters that ended takes room"
 
 
 def test_a_taken_port_ends_the_start_at_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,17 @@ def test_a_run_is_private_and_leaves_its_logs(tmp_path: Path) -> None:
     assert stat.S_IMODE(child.log.stat().st_mode) == 0o600
 
 
+def test_a_world_started_anew_has_folders_of_its_own(tmp_path: Path) -> None:
+    """A folder of the run is new and private however often its name is asked for, and none outlives the run."""
+    with open_run(logs=tmp_path) as run:
+        folders = [run.folder("worker1") for _ in range(3)]
+        assert [folder.name for folder in folders] == ["worker1", "worker1.2", "worker1.3"]
+        assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
+        with pytest.raises(ProcessError, match="a directory of this run cannot be made"):
+            run.folder("no/such/parent")
+    assert not any(folder.exists() for folder in folders)
+
+
 def test_children_are_asked_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the end every child is asked to stop before any is waited for, the youngest first."""
     asked: list[str] = []

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from shutil import rmtree
 
 from holdback.binaries import Binaries
 from holdback.certificates import Authority, new_key_pem, write_private
@@ -28,13 +29,7 @@ _SOCKET = "etcd.sock"
 _UNWANTED_ADMISSION = ("ServiceAccount",)
 
 
-def _home(run: Run, name: str) -> Path:
-    return run.directory / name
-
-
-def _start_etcd(run: Run, executable: Path, name: str) -> Child:
-    home = _home(run, name)
-    home.mkdir(mode=0o700)
+def _start_etcd(run: Run, executable: Path, name: str, home: Path) -> Child:
     flags = [
         f"--name={name}",
         "--data-dir=etcd",
@@ -54,11 +49,11 @@ def _start_etcd(run: Run, executable: Path, name: str) -> Child:
 class LocalCluster:
     """One local cluster; made by `local_clusters`."""
 
-    def __init__(self, name: str, run: Run, etcd: Child, apiserver: Path) -> None:
+    def __init__(self, name: str, run: Run, home: Path, etcd: Child, apiserver: Path) -> None:
         self.name = name
         self.etcd = etcd
         self._run = run
-        self._home = _home(run, name)
+        self._home = home
         authority = Authority.create(f"holdback {name}")
         port = run.port()
         self.access = Access(f"https://127.0.0.1:{port}", authority.pem, secrets.token_urlsafe(32))
@@ -155,16 +150,19 @@ def local_clusters(run: Run, binaries: Binaries, names: Sequence[str]) -> Iterat
     """
     found = binaries.get("etcd", "kube-apiserver")
     with ExitStack() as stack:
-        etcds = {name: _start_etcd(run, found["etcd"], name) for name in names}
+        homes = {name: run.folder(name) for name in names}
+        for home in homes.values():
+            stack.callback(rmtree, home, ignore_errors=True)  # a run of many worlds would keep the data of all
+        etcds = {name: _start_etcd(run, found["etcd"], name, homes[name]) for name in names}
         for etcd in etcds.values():
             stack.callback(etcd.kill)
         for name, etcd in etcds.items():
             # A server that comes before its etcd waits a whole second before it tries again.
-            socket = _home(run, name) / _SOCKET
+            socket = homes[name] / _SOCKET
             await_ready(etcd, socket.is_socket, within=_READY_WITHIN, what="its socket", every=0.01)
         clusters: dict[str, LocalCluster] = {}
         for name, etcd in etcds.items():
-            clusters[name] = LocalCluster(name, run, etcd, found["kube-apiserver"])
+            clusters[name] = LocalCluster(name, run, homes[name], etcd, found["kube-apiserver"])
             stack.callback(clusters[name].close)
         for cluster in clusters.values():
             cluster.await_ready()

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, count
 from pathlib import Path
 
 from holdback.errors import ProcessError
@@ -24,6 +25,7 @@ __all__ = ["Run", "open_run"]
 # A unix socket's path has at most 103 bytes on macOS, and sockets lie some names below the run's directory.
 _LONGEST_BASE = 50
 _GOODBYE_WITHIN = 5.0
+_ROOM = "they must be writable and have room; TMPDIR says where the private one goes"
 
 
 class Run:
@@ -53,6 +55,18 @@ class Run:
             ProcessError: none is left.
         """
         return self._ports.take()
+
+    def folder(self, name: str) -> Path:
+        """A new private directory below the run's: a world that is started anew meets nothing of its predecessor.
+
+        Raises:
+            ProcessError: it cannot be made.
+        """
+        names = chain([name], (f"{name}.{number}" for number in count(2)))
+        try:
+            return next(path for one in names if (path := _made(self.directory / one)))
+        except OSError as error:
+            raise ProcessError(f"a directory of this run cannot be made: {error}", remedy=_ROOM) from error
 
     @contextmanager
     def starting(self) -> Iterator[Callable[[Child], None]]:
@@ -133,6 +147,15 @@ class _Reaper:
             self._process.stderr.close()
 
 
+def _made(path: Path) -> Path | None:
+    """The directory, if it is new."""
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        return None
+    return path
+
+
 def _base() -> Path:
     preferred = Path(tempfile.gettempdir())
     return preferred if len(os.fsencode(preferred)) <= _LONGEST_BASE else Path("/tmp")  # noqa: S108
@@ -164,7 +187,7 @@ def open_run(*, logs: Path, watch: Sequence[int] = ()) -> Iterator[Run]:
         reaper.alarm()
         raise ProcessError(
             f"this run cannot have its directories: {error}",
-            remedy="they must be writable and have room; TMPDIR says where the private one goes",
+            remedy=_ROOM,
         ) from error
     except BaseException:
         reaper.alarm()

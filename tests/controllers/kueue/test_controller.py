@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import stat
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,9 +66,14 @@ class FakeApi:
         return f"token of {namespace}/{account}"
 
 
+def _folder(directory: Path, name: str) -> Path:
+    (directory / name).mkdir(mode=0o700)
+    return directory / name
+
+
 def install(api: FakeApi, directory: Path) -> Installation:
     ports = count(20000)
-    run = SimpleNamespace(directory=directory, port=lambda: next(ports))
+    run = SimpleNamespace(folder=partial(_folder, directory), port=lambda: next(ports))
     build = cast("KueueBuild", SimpleNamespace())
     return installed(cast("Run", run), cast("Api", api), build, MANIFESTS, Settings(), name="kueue")
 

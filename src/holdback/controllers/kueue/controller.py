@@ -84,8 +84,7 @@ def installed(
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"install-{name}") as pool:
         list(pool.map(partial(_create, api), rest))
     _await_served(api, [found for found in objects if found["kind"] == "CustomResourceDefinition"])
-    directory = run.directory / f"{name}-webhook"
-    directory.mkdir(mode=0o700)
+    directory = run.folder(f"{name}-webhook")
     for file, text in files.items():
         path = directory / file
         path.touch(mode=0o600)
