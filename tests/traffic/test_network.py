@@ -19,6 +19,7 @@ from holdback.clusters.access import Access
 from holdback.errors import ConfigurationError, FaultError, TrafficError
 from holdback.process import Run
 from holdback.traffic.lanes import Lane, Link, Pipe
+from holdback.traffic.listening import connections
 from holdback.traffic.network import Network, network
 from tests.traffic.client import PATIENCE, Watch, async_client
 from tests.traffic.client import client as connect
@@ -214,17 +215,23 @@ def test_a_cut_loses_what_is_held(net: Network, watch: Begin, cluster: Upstream)
     assert watch(WORKLOADS).opened()
 
 
-def test_a_hold_goes_on_although_its_client_left(net: Network, cluster: Upstream) -> None:
-    """What was held for a client that is gone by the end keeps nobody from ending the hold at once."""
+def test_a_hold_ends_at_once_although_its_client_left(net: Network, cluster: Upstream) -> None:
+    """What was held for a client that is gone by the end keeps nobody from ending the hold."""
+    lane = LINK.watch("workloads")
     cluster.watchers.clear()
-    with connect(net.access(LINK, TOKEN)) as leaving:
-        left = Watch(leaving, WORKLOADS)
-        assert left.opened()
-        hold = net.hold([LINK.watch("workloads")])
-        hold.__enter__()
-        for number in range(200):
-            cluster.publish(number)
-    assert left.ended(PATIENCE)
+
+    async def leave_behind(number: int) -> None:
+        async with async_client(net.access(LINK, TOKEN)) as client, asyncio.timeout(PATIENCE):
+            reading = asyncio.create_task(_read(client, WORKLOADS, []))
+            await _until(lambda: len(cluster.watchers) == 1)
+            hold.__enter__()
+            for each in range(number):
+                cluster.publish(each)
+            reading.cancel()
+
+    hold = net.hold([lane])
+    asyncio.run(leave_behind(200))
+    assert poll(lambda: connections(net._toxiproxy.process, net._ports[lane]) == 0, within=PATIENCE)
     begin = time.monotonic()
     hold.__exit__(None, None, None)
     assert time.monotonic() - begin < 1

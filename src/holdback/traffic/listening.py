@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import psutil
 
 from holdback.process import Child
 
-__all__ = ["connections", "listens"]
+__all__ = ["abandoned", "connections", "listens"]
 
 
 def listens(process: Child, ports: Sequence[int]) -> bool:
@@ -25,6 +25,18 @@ def listens(process: Child, ports: Sequence[int]) -> bool:
 
 
 def connections(process: Child, port: int) -> int:
-    """How many connections this process has accepted on a port and still holds open."""
-    sockets = psutil.Process(process.pid).net_connections(kind="tcp4")
-    return sum(each.laddr.port == port and each.status == psutil.CONN_ESTABLISHED for each in sockets)
+    """How many clients are connected to this process on a port."""
+    return sum(status == psutil.CONN_ESTABLISHED for status in _accepted(process, {port}))
+
+
+def abandoned(process: Child, ports: Collection[int]) -> bool:
+    """Whether the process keeps a connection on one of these ports that its client has closed."""
+    return psutil.CONN_CLOSE_WAIT in _accepted(process, ports)
+
+
+def _accepted(process: Child, ports: Collection[int]) -> list[str]:
+    try:
+        sockets = psutil.Process(process.pid).net_connections(kind="tcp4")
+    except psutil.Error:
+        return []  # it is gone; whoever asks it next finds out why
+    return [each.status for each in sockets if each.laddr.port in ports]

@@ -8,6 +8,7 @@ of servers, from any number of threads, over connections that stay open.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -23,15 +24,19 @@ from toxiproxy.api import APIConsumer
 from toxiproxy.exceptions import NotFound, ProxyExists
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool
 
+from holdback.clock import poll
 from holdback.errors import TrafficError
 from holdback.process import Child, Run, await_ready, child
-from holdback.traffic.listening import listens
+from holdback.traffic.listening import abandoned, listens
 
 __all__ = ["Toxic", "Toxiproxy", "toxiproxy_server"]
 
 T = TypeVar("T")
 _PATIENCE = 10.0
 """Seconds for one answer. Removing a toxic first passes on what it held, for a slow reader at most 5 s a chunk."""
+_LONG = 1000
+"""Milliseconds of latency from which on more than a little may be held."""
+_NOTICED_WITHIN = 2.0
 _AT_ONCE = 4
 """Requests at the same time: a fault on all lanes of a few links should come into force at one moment."""
 
@@ -95,6 +100,7 @@ class Toxiproxy:
         self.process = process
         # Ours for the whole run: a proxy gives up its port for a moment when it leads elsewhere.
         self._ports = ports
+        self._listening: dict[str, int] = {}
         # Plain urllib3: it takes half the time of httpx or requests, and minds no HTTP_PROXY of the user's shell.
         self._pool = HTTPConnectionPool("127.0.0.1", port, maxsize=_AT_ONCE, timeout=_PATIENCE, retries=False)
         self._api = toxiproxy.server.Toxiproxy()
@@ -107,9 +113,11 @@ class Toxiproxy:
 
     def create(self, name: str, upstream: str) -> int:
         """A new proxy to `upstream` (host:port); gives the loopback port that it listens on."""
+        port = self._ports()
         with self._asking(f"create proxy {name}"):
-            proxy = self._api.create(upstream=upstream, name=name, listen=f"127.0.0.1:{self._ports()}")
-        return int(proxy.listen.rpartition(":")[2])
+            self._api.create(upstream=upstream, name=name, listen=f"127.0.0.1:{port}")
+        self._listening[name] = port
+        return port
 
     def add(self, toxics: Sequence[Toxic]) -> None:
         """Put toxics on proxies, in force on open connections and new ones when this returns.
@@ -120,8 +128,26 @@ class Toxiproxy:
 
     def remove(self, toxics: Sequence[Toxic]) -> list[Toxic]:
         """Take toxics off again, passing on what they held; gives those that were not there."""
+        self._release([toxic for toxic in toxics if toxic.attributes.get("latency", 0) >= _LONG])
         removed = self._for_all(toxics, self._remove)
         return [toxic for toxic, was_there in zip(toxics, removed, strict=True) if not was_there]
+
+    def _release(self, toxics: Sequence[Toxic]) -> None:
+        """Let go of what is held for clients that have left.
+
+        While it takes a toxic off, Toxiproxy waits five seconds for each piece that a client does not read. As a toxic
+        without latency passes everything on first, it notices before that nobody is there.
+        """
+        ports = {self._listening[toxic.proxy] for toxic in toxics}
+        if ports and abandoned(self.process, ports):
+            self._for_all(toxics, self._soften)
+            poll(lambda: not abandoned(self.process, ports), within=_NOTICED_WITHIN, every=0.01)
+
+    def _soften(self, toxic: Toxic) -> bool:
+        with self._asking(f"soften {toxic.type} on {toxic.proxy}"), contextlib.suppress(NotFound):
+            path = f"/proxies/{toxic.proxy}/toxics/{toxic.name}"
+            _ask(self._pool, "PATCH", path, {"attributes": {"latency": 0, "jitter": 0}})
+        return True
 
     def _for_all(self, items: Sequence[T], act: Callable[[T], bool]) -> list[bool]:
         """Act on all at the same time and wait for all, then raise what went wrong."""
