@@ -1,0 +1,233 @@
+"""Faults end with what they belong to: a block, a trial, a run. Tried on a small world with a real API server."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import holdback
+from holdback.clock import poll
+
+pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
+
+SOURCE = Path(holdback.__file__).parents[1]
+MARK = "HOLDBACK_TEST_OF_LEASES"
+"""Set in the environment of pytest, and so in that of everything that it starts."""
+
+CONFTEST = """
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from holdback.clusters import LocalCluster, local_clusters
+from holdback.clusters.kinds import CONFIG_MAPS
+from holdback.history.recorder import Recorder
+from holdback.traffic.lanes import Link
+from holdback.traffic.network import Network, network
+from holdback.trials.keeper import Keeper
+
+LINK = Link("controller", "one", ("configmaps",))
+
+
+@dataclass
+class World:
+    cluster: LocalCluster
+    network: Network
+    recorder: Recorder
+
+    def check(self):
+        self.cluster.check()
+        self.network.check()
+        self.recorder.check()
+
+
+@pytest.fixture(scope="session")
+def keeper(holdback_run, holdback_binaries, holdback_progress):
+    @contextmanager
+    def make():
+        with ExitStack() as stack:
+            cluster = stack.enter_context(local_clusters(holdback_run, holdback_binaries, ["one"]))["one"]
+            net = stack.enter_context(network(holdback_run, holdback_binaries, {LINK: cluster.access}))
+            recorder = stack.enter_context(Recorder())
+            recorder.truth("one", cluster.api, [CONFIG_MAPS])
+            recorder.requests(net.access_log)
+            yield World(cluster, net, recorder)
+
+    kept = Keeper(make, holdback_progress.say)
+    yield kept
+    kept.close()
+
+
+@pytest.fixture
+def world(keeper, trial):
+    world = keeper.world()
+    trial.bind(world, clients=["controller"], namespaces=["default"])
+    yield world
+"""
+
+SCENARIO = '''
+import os
+import signal
+import subprocess
+
+import psutil
+import holdback
+from holdback import Finding, Judgement
+from holdback.clock import poll
+from holdback.clusters.kinds import CONFIG_MAPS
+
+
+def made(history):
+    """The scenario came to its end; a control is violated by that, so that there is a difference."""
+    word = Judgement.VIOLATED if history.scope["arm"] == "control" else Judgement.HOLDS
+    return Finding("made", word if history.steps("made") else Judgement.UNKNOWN, "made")
+
+
+trials = 0
+
+
+@holdback.experiment(oracles=[made])
+def test_it(world, trial):
+    global trials
+    trials += 1
+    (link,) = world.network.links
+    name = trial.id
+    seen = holdback.ObjectSeen("configmaps", on="one", name=name)
+    held, slow = holdback.Hold(link.watch("configmaps")), holdback.Delay(link.writes, 50)
+    with trial.inject(held), trial.inject(slow, start=seen):
+        world.cluster.api.create(CONFIG_MAPS, {"metadata": {"name": name}}, "default")
+        assert poll(lambda: trial.dose_milliseconds or None, within=10)
+        MEDDLE
+        trial.step("made")
+    world.cluster.api.delete(CONFIG_MAPS, name, "default")
+'''
+
+KILL = """
+        if trials == 2:
+            victim = next(each for each in psutil.process_iter() if each.name().startswith("WHOM")
+                          and each.environ().get("HOLDBACK_TEST_OF_LEASES") == os.environ["HOLDBACK_TEST_OF_LEASES"])
+            argv, environment = victim.cmdline(), victim.environ()
+            victim.kill()
+            if AGAIN:
+                assert poll(lambda: victim.status() == psutil.STATUS_ZOMBIE, within=5)
+                subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+"""
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    """The mark of this test's processes; none of them is left afterwards."""
+    made = secrets.token_hex(8)
+    yield made
+    for process in marked(made):
+        process.kill()
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """The living processes that carry the mark."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue  # gone meanwhile, or another user's
+    return found
+
+
+def write(directory: Path, meddling: str = "pass") -> None:
+    (directory / "conftest.py").write_text(CONFTEST)
+    (directory / "test_leases.py").write_text(SCENARIO.replace("MEDDLE", meddling.strip()))
+
+
+def start(directory: Path, mark: str, *options: str, **variables: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, MARK: mark, "PYTHONPATH": str(SOURCE), **variables}
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-q", *options],
+        cwd=directory,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def rows(directory: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (directory / "holdback-report" / "trials.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["killed", "restarted"])
+@pytest.mark.parametrize("whom", ["toxiproxy", "caddy"])
+def test_a_proxy_that_dies_costs_its_trial_and_no_other(tmp_path: Path, mark: str, whom: str, again: bool) -> None:
+    """A Toxiproxy or Caddy that is killed or restarted in mid-trial makes it INVALID, and the next one starts clean."""
+    write(tmp_path, KILL.replace("WHOM", whom).replace("AGAIN", str(again)))
+    process = start(tmp_path, mark, "--count=3")
+    output, _ = process.communicate(timeout=300)
+    found = rows(tmp_path)
+    assert [row["outcome"] == "invalid" for row in found] == [False, True, False, False, False, False], output
+    assert Counter(row["outcome"] for row in found[2:] + found[:1])["invalid"] == 0
+    assert "this world is given up" in output
+    assert not marked(mark)
+
+
+SEED = secrets.randbelow(2**31)
+MOMENTS = random.Random(SEED)
+
+
+@pytest.mark.parametrize(
+    ("after", "options"),
+    [(MOMENTS.uniform(0.5, 20), ()) for _ in range(5)] + [(MOMENTS.uniform(3, 20), ("-n", "2"))],
+    ids=[*(f"moment-{number}" for number in range(5)), "xdist"],
+)
+def test_a_killed_run_leaves_nothing(tmp_path: Path, mark: str, after: float, options: tuple[str, ...]) -> None:
+    """Five seconds after pytest was killed with SIGKILL, at any moment, no process, port or directory of it is left."""
+    print(f"seed {SEED}, killed after {after:.3f} s")
+    write(tmp_path)
+    with tempfile.TemporaryDirectory(prefix="hb") as private:
+        process = start(tmp_path, mark, "--count=10000", *options, TMPDIR=private)
+        time.sleep(after)
+        assert process.poll() is None
+        there = marked(mark)
+        ports = [port for one in there for port in listening(one)]
+        print(f"{len(there)} processes, {len(ports)} ports, trials so far: {trials_of(tmp_path)}")
+        os.kill(process.pid, signal.SIGKILL)
+        killed = time.monotonic()
+        assert poll(lambda: not marked(mark), within=5), [one.cmdline()[:3] for one in marked(mark)]
+        assert poll(lambda: not list(Path(private).iterdir()), within=5 - (time.monotonic() - killed))
+        assert not any(answers(port) for port in ports)
+    process.communicate()
+
+
+def listening(process: psutil.Process) -> list[int]:
+    """The ports on which a process listens; none for one that has just ended."""
+    try:
+        return [each.laddr[1] for each in process.net_connections("inet") if each.status == psutil.CONN_LISTEN]
+    except psutil.Error:
+        return []
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def trials_of(directory: Path) -> int:
+    path = directory / "holdback-report" / "trials.jsonl"
+    return len(path.read_text().splitlines()) if path.exists() else 0
