@@ -98,6 +98,24 @@ def test_an_expired_version_is_listed_again(server: Scripted, how: str) -> None:
     ]
 
 
+def test_a_stream_keeps_nothing_and_refuses_a_gap(server: Scripted) -> None:
+    """A stream shows the same changes as a watch, and ends with an error where it would have to list again."""
+
+    def expires(answer: Answer) -> None:
+        answer.begin()
+        answer.event("MODIFIED", pod("a", 8))
+        answer.event("DELETED", pod("a", 9))
+        answer.event("ERROR", {"kind": "Status", "code": 410, "message": "too old"})
+        answer.wait()
+
+    server.replies += [pods(pod("a", 5), version=7), expires]
+    seen = []
+    with pytest.raises(ClusterError, match="missed changes"):
+        for change, item in Api(server.access).stream(PODS, stop=threading.Event()):
+            seen.append((change, item["metadata"]["resourceVersion"]))
+    assert seen == [("ADDED", "5"), ("MODIFIED", "8"), ("DELETED", "9")]
+
+
 def _silent(answer: Answer) -> None:
     answer.begin()
     answer.wait()

@@ -17,7 +17,7 @@ import httpx
 from holdback.clusters.access import Access
 from holdback.clusters.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind, kind_of
 from holdback.clusters.refusals import refusal
-from holdback.clusters.watching import follow
+from holdback.clusters.watching import Passing, follow
 from holdback.errors import ClusterError
 
 __all__ = ["OWN_AGENT", "Api"]
@@ -147,6 +147,16 @@ class Api:
             ClusterError: the server refuses the list or the watch (at the start at once, later when it lasts).
         """
         return follow(self.access, self._tls, kind, namespace, agent=self._agent, stop=stop)
+
+    def stream(self, kind: Kind, namespace: str = "", *, stop: threading.Event) -> Iterator[tuple[str, Object]]:
+        """As `watch`, but nothing is kept between changes: for more objects than should be in memory.
+
+        A gap therefore cannot be made good, and is an error.
+
+        Raises:
+            ClusterError: as `watch`; or changes were missed.
+        """
+        return follow(self.access, self._tls, kind, namespace, agent=self._agent, stop=stop, store=Passing())
 
     def token(self, account: str, namespace: str, seconds: int = 86400) -> str:
         """A token of a service account, valid that long."""

@@ -16,7 +16,7 @@ from holdback.clusters.refusals import refusal
 from holdback.clusters.stream import open_stream
 from holdback.errors import ClusterError
 
-__all__ = ["Store", "follow"]
+__all__ = ["Passing", "Store", "follow"]
 
 Object = dict[str, Any]
 Change = tuple[str, Object]
@@ -47,6 +47,9 @@ class Store:
                 self._objects[key] = item
                 yield ("ADDED" if before is None else "MODIFIED"), item
 
+    def gap(self) -> None:
+        """The server has forgotten what came after the last event: `replace` will say what was missed."""
+
     def note(self, change: str, item: Object) -> Change:
         """A watch's own event."""
         if change == "DELETED":
@@ -54,6 +57,23 @@ class Store:
         else:
             self._objects[_key(item)] = item
         return change, item
+
+
+class Passing(Store):
+    """Keeps nothing, so that a watch of any number of objects takes no memory; hence it cannot make good a gap."""
+
+    def replace(self, items: list[Object]) -> Iterator[Change]:
+        """What is there at the start."""
+        for item in items:
+            yield "ADDED", item
+
+    def note(self, change: str, item: Object) -> Change:
+        """A watch's own event."""
+        return change, item
+
+    def gap(self) -> None:
+        """Raises ClusterError: changes were missed."""
+        raise ClusterError("a watch fell so far behind that it missed changes", remedy="use a less busy machine")
 
 
 def _key(item: Object) -> tuple[str, str]:
@@ -67,7 +87,15 @@ def _version(item: Object) -> str:
 
 class _Follower:
     def __init__(
-        self, access: Access, tls: ssl.SSLContext, kind: Kind, namespace: str, *, agent: str, stop: threading.Event
+        self,
+        access: Access,
+        tls: ssl.SSLContext,
+        kind: Kind,
+        namespace: str,
+        *,
+        agent: str,
+        stop: threading.Event,
+        store: Store,
     ) -> None:
         self._access = access
         self._tls = tls
@@ -75,7 +103,7 @@ class _Follower:
         self._path = kind.path(namespace)
         self._agent = agent
         self._stop = stop
-        self._store = Store()
+        self._store = store
         self._version = ""
         self._last_success: float | None = None
         self._pause = _FIRST_PAUSE
@@ -95,6 +123,7 @@ class _Follower:
                 pass  # the wait below, and again
             except ClusterError as error:
                 if error.status == _GONE:
+                    self._store.gap()
                     self._version = ""
                 else:
                     self._raise_if_lasting(error)
@@ -144,7 +173,16 @@ class _Follower:
 
 
 def follow(
-    access: Access, tls: ssl.SSLContext, kind: Kind, namespace: str, *, agent: str, stop: threading.Event
+    access: Access,
+    tls: ssl.SSLContext,
+    kind: Kind,
+    namespace: str,
+    *,
+    agent: str,
+    stop: threading.Event,
+    store: Store | None = None,
 ) -> Iterator[Change]:
-    """See `Api.watch`."""
-    return _Follower(access, tls, kind, namespace, agent=agent, stop=stop).changes()
+    """See `Api.watch`, and with a `Passing` store `Api.stream`."""
+    return _Follower(
+        access, tls, kind, namespace, agent=agent, stop=stop, store=Store() if store is None else store
+    ).changes()

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any, Protocol
 
 from holdback.clock import Clock, SystemClock, poll
+from holdback.clusters.api import Api
 from holdback.clusters.kinds import PODS
 from holdback.controllers.kueue import objects
 from holdback.controllers.kueue.kinds import WORKLOADS
@@ -22,12 +23,14 @@ from holdback.errors import ClusterError
 from holdback.history.events import Event, ObjectChange, Request
 from holdback.traffic.lanes import Link
 
-__all__ = ["GATE", "KUEUE_FINALIZER", "Pod", "Pods", "Steps"]
+__all__ = ["GATE", "KUEUE_FINALIZER", "Pod", "Pods", "Steps", "is_gated", "write_finalizers"]
 
 GATE = "kueue.x-k8s.io/admission"
 """The scheduling gate that Kueue removes when it admits a pod."""
 KUEUE_FINALIZER = "kueue.x-k8s.io/managed"
 """The finalizer that Kueue puts on every pod that it manages."""
+Change = Callable[[list[str]], list[str]]
+"""From a pod's finalizers to what they should be."""
 _GONE_WITHIN = 20.0
 _WRITTEN_WITHIN = 15.0
 _LET_GO_WITHIN = 3.0
@@ -114,7 +117,9 @@ class Pods:
             ClusterError: not within that many seconds.
         """
         names = {pod.name for pod in pods}
-        self._await(names, PODS.plural, lambda change: "" if _gated(change.object) else change.name, "admitted", within)
+        self._await(
+            names, PODS.plural, lambda change: "" if is_gated(change.object) else change.name, "admitted", within
+        )
         self._await_quiet(within)
         self._trial.step("admitted", pods=sorted(names))
 
@@ -206,42 +211,11 @@ class Pods:
     def _remove(self, name: str, finalizer: str) -> None:
         self._write("remove", name, finalizer, lambda there: _without(there, finalizer))
 
-    def _write(self, what: str, name: str, finalizer: str, change: Callable[[list[str]], list[str]]) -> None:
-        """Change the finalizers of a pod, testing that it is what we read; again after a conflict."""
+    def _write(self, what: str, name: str, finalizer: str, change: Change) -> None:
         detail = {"pod": name, "finalizer": finalizer}
         self._trial.step(what, **detail)
-        conflicts = 0
-
-        def attempt() -> str | None:
-            nonlocal conflicts
-            version = self._try(name, change)
-            conflicts += version is None
-            return version
-
-        version = poll(attempt, within=_WRITTEN_WITHIN, every=0.002)
-        if version is None:
-            raise ClusterError(f"{what} {finalizer} on {name}: nothing but conflicts for {_WRITTEN_WITHIN:g} s")
+        version, conflicts = write_finalizers(self._api, name, self.namespace, change)
         self._trial.step(f"{what}-done", **detail, version=version, conflicts=conflicts)
-
-    def _try(self, name: str, change: Callable[[list[str]], list[str]]) -> str | None:
-        """The pod's version after the write, `unchanged` where none was needed; None on a conflict."""
-        found = self._api.get(PODS, name, self.namespace)
-        if found is None:
-            return "gone"
-        before = _finalizers(found)
-        after = change(before)
-        if after == before:
-            return "unchanged"
-        metadata = {"resourceVersion": found["metadata"]["resourceVersion"], "finalizers": after}
-        try:
-            made = self._api.patch(PODS, name, {"metadata": metadata}, self.namespace)
-        except ClusterError as error:
-            if error.status == HTTPStatus.CONFLICT:
-                return None
-            if error.status == HTTPStatus.NOT_FOUND:
-                return "gone"
-            raise
-        return str(made["metadata"]["resourceVersion"])
 
     def _await(
         self,
@@ -341,6 +315,52 @@ def _finalizers(found: dict[str, Any]) -> list[str]:
     return list(found["metadata"].get("finalizers") or ())
 
 
-def _gated(pod: dict[str, Any]) -> bool:
+def is_gated(pod: dict[str, Any]) -> bool:
+    """Whether the pod still waits for Kueue to admit it."""
     gates: Iterable[dict[str, Any]] = pod["spec"].get("schedulingGates") or ()
     return any(gate["name"] == GATE for gate in gates)
+
+
+def write_finalizers(api: Api, name: str, namespace: str, change: Change) -> tuple[str, int]:
+    """Change the finalizers of a pod, testing that it is what was read; again after a conflict.
+
+    Returns:
+        The pod's version after the write, `unchanged` where none was needed, `gone` for a pod that is; and how many
+        conflicts there were.
+
+    Raises:
+        ClusterError: refused, or nothing but conflicts for 15 s.
+    """
+    conflicts = 0
+
+    def attempt() -> str | None:
+        nonlocal conflicts
+        version = _try_to_write(api, name, namespace, change)
+        conflicts += version is None
+        return version
+
+    version = poll(attempt, within=_WRITTEN_WITHIN, every=0.002)
+    if version is None:
+        raise ClusterError(f"the finalizers of {name}: nothing but conflicts for {_WRITTEN_WITHIN:g} s")
+    return version, conflicts
+
+
+def _try_to_write(api: Api, name: str, namespace: str, change: Change) -> str | None:
+    """As `write_finalizers`; None on a conflict."""
+    found = api.get(PODS, name, namespace)
+    if found is None:
+        return "gone"
+    before = _finalizers(found)
+    after = change(before)
+    if after == before:
+        return "unchanged"
+    metadata = {"resourceVersion": found["metadata"]["resourceVersion"], "finalizers": after}
+    try:
+        made = api.patch(PODS, name, {"metadata": metadata}, namespace)
+    except ClusterError as error:
+        if error.status == HTTPStatus.CONFLICT:
+            return None
+        if error.status == HTTPStatus.NOT_FOUND:
+            return "gone"
+        raise
+    return str(made["metadata"]["resourceVersion"])
