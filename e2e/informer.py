@@ -1,0 +1,102 @@
+"""A small informer of our own, for tests that must know what a controller would have seen."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from holdback.binaries import Binaries
+from holdback.clock import poll
+from holdback.clusters import Api, LocalCluster, local_clusters
+from holdback.clusters.access import Access
+from holdback.clusters.kinds import CONFIG_MAPS
+from holdback.process import Run, open_run
+from holdback.traffic.lanes import Link
+from holdback.traffic.network import Network, network
+
+__all__ = ["AGENT", "LINK", "NAMESPACE", "Informer", "Place", "place"]
+
+LINK = Link("informer", "one", ("configmaps",))
+AGENT = "informer"
+NAMESPACE = "test"
+PATIENCE = 30.0
+
+
+class Informer:
+    """Watches the ConfigMaps of the namespace, as `Api.watch` does, and remembers what it saw."""
+
+    def __init__(self, access: Access) -> None:
+        self.seen: list[tuple[str, str, str]] = []
+        """Change, name and value, in the order of arrival."""
+        self._api = Api(access, agent=AGENT)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Informer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(PATIENCE)
+        self._api.close()
+        assert not self._thread.is_alive()
+
+    def _watch(self) -> None:
+        for change, item in self._api.watch(CONFIG_MAPS, NAMESPACE, stop=self._stop):
+            self.seen.append((change, item["metadata"]["name"], item.get("data", {}).get("value", "")))
+
+    def of(self, name: str) -> list[tuple[str, str]]:
+        """Change and value of one object."""
+        return [(change, value) for change, found, value in list(self.seen) if found == name]
+
+    def values(self, name: str) -> list[str]:
+        """The values of one object."""
+        return [value for _, value in self.of(name)]
+
+    def sees(self, name: str, value: str, within: float = PATIENCE) -> bool:
+        """Whether it has the object with that value, now or in time."""
+        return bool(poll(lambda: self.values(name)[-1:] == [value], within=within, every=0.005))
+
+
+class Place:
+    """A cluster, the link to it, and a writer that goes straight to it."""
+
+    def __init__(self, run: Run, cluster: LocalCluster, net: Network) -> None:
+        self.run = run
+        self.cluster = cluster
+        self.net = net
+        cluster.api.ensure_namespace(NAMESPACE)
+
+    @property
+    def access(self) -> Access:
+        """The way in through the link."""
+        return self.net.access(LINK, self.cluster.access.token)
+
+    def write(self, name: str, value: object) -> None:
+        """Give an object a value; it comes to be if it was not."""
+        metadata = {"name": name, "namespace": NAMESPACE}
+        self.cluster.api.apply(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": str(value)}}
+        )
+
+    def requests(self, **wanted: Any) -> list[dict[str, Any]]:
+        """Lines of the router's log with these fields."""
+        lines = [json.loads(line) for line in self.net.access_log.read_text().splitlines()]
+        return [line for line in lines if all(line.get(key) == value for key, value in wanted.items())]
+
+
+@contextmanager
+def place(*, doubled: Sequence[str] = ()) -> Iterator[Place]:
+    """Start it all."""
+    with ExitStack() as stack:
+        logs = Path(stack.enter_context(TemporaryDirectory()))
+        run = stack.enter_context(open_run(logs=logs))
+        binaries = Binaries()
+        cluster = stack.enter_context(local_clusters(run, binaries, [LINK.cluster], doubled=doubled))[LINK.cluster]
+        yield Place(run, cluster, stack.enter_context(network(run, binaries, {LINK: cluster.access})))

@@ -1,0 +1,157 @@
+"""Sieve's patterns: what a small informer in between saw equals what each of them promises."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+
+import httpx
+import pytest
+
+from e2e.informer import AGENT, LINK, NAMESPACE, Informer, Place, place
+from holdback.clock import poll
+from holdback.clusters.kinds import CONFIG_MAPS
+from holdback.errors import FaultError
+from holdback.faults.injection import inject
+from holdback.faults.patterns import stale_state, time_travel, unobserved_state
+from holdback.faults.values import Answer, Cut, Fault, Hold, Kill, Pause, Restart, TimeTravel
+from holdback.traffic.second import second_server, view_of
+
+pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
+
+
+@pytest.fixture(scope="module")
+def at() -> Iterator[Place]:
+    with place(doubled=[LINK.cluster]) as started, second_server(started.net, started.cluster):
+        yield started
+
+
+@pytest.fixture
+def informer(at: Place) -> Iterator[Informer]:
+    with Informer(at.access) as watching:
+        yield watching
+    assert at.net.residue() == []
+
+
+def put(at: Place, *faults: Fault) -> AbstractContextManager[None]:
+    return inject(at.net, faults, lambda *_: None)
+
+
+def test_stale_state(at: Place, informer: Informer) -> None:
+    """Within the pattern the informer sees nothing new; after it everything, once and in order."""
+    at.write("stale", 0)
+    assert informer.sees("stale", "0")
+    with put(at, stale_state(LINK, "configmaps")):
+        for value in range(1, 6):
+            at.write("stale", value)
+        assert not informer.sees("stale", "5", within=0.5)
+        assert informer.values("stale") == ["0"]
+    assert informer.sees("stale", "5")
+    assert informer.values("stale") == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_unobserved_state(at: Place, informer: Informer) -> None:
+    """A, B and A again: the informer never sees B, nor an object that came and went, and goes on from the last A."""
+    at.write("unobserved", "A")
+    assert informer.sees("unobserved", "A")
+    with put(at, unobserved_state(LINK, "configmaps")):
+        at.write("unobserved", "B")
+        at.write("guest", "here")
+        at.cluster.api.delete(CONFIG_MAPS, "guest", NAMESPACE)
+        at.write("unobserved", "A")
+    assert poll(lambda: informer.values("unobserved") == ["A", "A"], within=30)
+    at.write("unobserved", "C")
+    assert informer.sees("unobserved", "C")
+    assert informer.of("unobserved") == [("ADDED", "A"), ("MODIFIED", "A"), ("MODIFIED", "C")]
+    assert informer.values("guest") == []
+    assert len(at.requests(agent=AGENT, status=410)) == 1
+
+
+def test_without_the_pattern_b_is_seen(at: Place, informer: Informer) -> None:
+    """A mere cut loses nothing: the informer goes on from where it was and sees B."""
+    at.write("observed", "A")
+    assert informer.sees("observed", "A")
+    with put(at, Cut(LINK.watch("configmaps"))):
+        at.write("observed", "B")
+        at.write("observed", "A")
+    assert poll(lambda: informer.values("observed") == ["A", "B", "A"], within=30)
+
+
+def test_an_expired_watch_lists_again(at: Place, informer: Informer) -> None:
+    """An answer of 410 to a watch that was cut makes the informer list anew, and nothing that lasts is missed."""
+    at.write("expired", 1)
+    assert informer.sees("expired", "1")
+    lists, refused = len(at.requests(agent=AGENT, lane="reads")), len(at.requests(agent=AGENT, status=410))
+    with put(at, Answer(LINK.watch("configmaps"), 410, times=1)):
+        with put(at, Cut(LINK.watch("configmaps"))):
+            at.write("expired", 2)
+        assert poll(lambda: len(at.requests(agent=AGENT, status=410)) == refused + 1, within=30)
+    assert informer.sees("expired", "2")
+    assert len(at.requests(agent=AGENT, lane="reads")) == lists + 1
+
+
+def _restarted(at: Place) -> dict[str, str]:
+    """What a controller that has just started lists, by name: what the API server has cached, as client-go asks."""
+    headers = {"Authorization": f"Bearer {at.access.token}"}
+    context = ssl.create_default_context(cadata=at.access.ca)
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps?resourceVersion=0"
+    with httpx.Client(
+        base_url=at.access.server, verify=context, headers=headers, trust_env=False, http2=True
+    ) as client:
+        answer = client.get(path, timeout=30).raise_for_status().json()
+    return {item["metadata"]["name"]: item["data"]["value"] for item in answer["items"] if "value" in item["data"]}
+
+
+def test_time_travel(at: Place, informer: Informer) -> None:
+    """A controller that restarts within the pattern reads what was, though it had seen what is; after it what is."""
+    at.write("travel", "before")
+    assert informer.sees("travel", "before")
+    assert poll(lambda: _second_knows(at, "travel", "before"), within=30)
+    with time_travel(partial(put, at), LINK) as travel:
+        at.write("travel", "after")
+        assert informer.sees("travel", "after")
+        assert _restarted(at)["travel"] == "after"
+        travel()
+        assert _restarted(at)["travel"] == "before"
+    assert _restarted(at)["travel"] == "after"
+    at.write("travel", "last")
+    assert informer.sees("travel", "last")
+    assert informer.values("travel") == ["before", "after", "last"]
+
+
+def _second_knows(at: Place, name: str, value: str) -> bool:
+    with put(at, TimeTravel(LINK)):
+        return _restarted(at).get(name) == value
+
+
+def test_the_second_server_learns_the_rest_at_the_end(at: Place) -> None:
+    """Once its view is no longer held, the second API server catches up."""
+    with put(at, Hold(view_of(LINK.cluster))):
+        at.write("later", "1")
+        assert not poll(lambda: _second_knows(at, "later", "1"), within=1)
+    assert poll(lambda: _second_knows(at, "later", "1"), within=30)
+
+
+@pytest.mark.parametrize("kind", [Kill, Restart, Pause])
+def test_an_api_server_comes_back(
+    at: Place, informer: Informer, kind: type[Kill] | type[Restart] | type[Pause]
+) -> None:
+    """After each fault on the API server it is ready, the world is content all the time, and nothing was missed."""
+    name = kind.__name__.lower()
+    at.write(name, 1)
+    assert informer.sees(name, "1")
+    with put(at, kind(at.cluster.program)):
+        at.cluster.check()
+        assert not at.cluster.api.ready()
+    assert at.cluster.api.ready()
+    at.write(name, 2)
+    assert informer.sees(name, "2")
+    assert informer.values(name) == ["1", "2"]
+
+
+def test_nobody_to_leave_unobserved(at: Place) -> None:
+    """Where nobody watches nothing can go unobserved, and that is an error."""
+    with pytest.raises(FaultError, match="no watch is open"), put(at, unobserved_state(LINK, "configmaps")):
+        pass
