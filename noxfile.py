@@ -49,7 +49,7 @@ def tests(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     _need_go(session)
     session.run("holdback", "build", "caddy", "toxiproxy-server")
-    session.run("pytest", "--numprocesses=auto", "--maxprocesses=4", *session.posargs)
+    session.run("pytest", "--numprocesses=auto", "--maxprocesses=4", "--timeout=120", *session.posargs)
 
 
 @nox.session(reuse_venv=False)
