@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -84,6 +85,12 @@ class Place:
         self.cluster.api.apply(
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": str(value)}}
         )
+
+    def open_watch(self, informer: Informer) -> None:
+        """Return when the informer's watch is open: a first object may be listed, the next change is watched."""
+        for value in (secrets.token_hex(4), secrets.token_hex(4)):
+            self.write("open", value)
+            assert informer.sees("open", value)
 
     def requests(self, **wanted: Any) -> list[dict[str, Any]]:
         """Lines of the router's log with these fields."""

@@ -31,6 +31,7 @@ def at() -> Iterator[Place]:
 @pytest.fixture
 def informer(at: Place) -> Iterator[Informer]:
     with Informer(at.access) as watching:
+        at.open_watch(watching)
         yield watching
     assert at.net.residue() == []
 
