@@ -1,0 +1,226 @@
+"""What faults promise, with a real API server, router and Toxiproxy: the numbers of it."""
+
+from __future__ import annotations
+
+import random
+import ssl
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+import httpx
+import psutil
+import pytest
+from rich.progress import track
+
+from e2e.informer import AGENT, LINK, NAMESPACE, Informer, Place, place
+from holdback.clock import poll
+from holdback.faults.injection import inject
+from holdback.faults.values import Answer, Cut, Delay, Fault, Hold, Slow, Toxic
+from holdback.process import Child
+from holdback.traffic.lanes import Lane
+
+pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
+
+WATCH = LINK.watch("configmaps")
+CYCLES = 1000
+OPERATIONS = 10_000
+AT_ONCE = 50
+LONG_HOLD = 90.0
+
+
+@pytest.fixture(scope="module")
+def at() -> Iterator[Place]:
+    with place() as started:
+        yield started
+
+
+@pytest.fixture
+def informer(at: Place) -> Iterator[Informer]:
+    with Informer(at.access) as watching:
+        at.open_watch(watching)
+        yield watching
+    assert at.net.residue() == []
+
+
+def put(at: Place, *faults: Fault) -> AbstractContextManager[None]:
+    return inject(at.net, faults, lambda *_: None)
+
+
+def _watches(at: Place) -> int:
+    return len(at.requests(agent=AGENT, lane=WATCH.kind))
+
+
+def test_a_thousand_holds_lose_nothing(at: Place) -> None:
+    """1,000 cycles of hold and release, writes going on: no event lost, repeated or out of order, one connection."""
+    before = _watches(at)
+    with Informer(at.access) as informer, ThreadPoolExecutor(1) as writer:
+        at.open_watch(informer)
+        going, written = True, 0
+
+        def write() -> None:
+            nonlocal written
+            while going:
+                at.write("held", written)
+                written += 1
+
+        writing = writer.submit(write)
+        try:
+            for _ in track(range(CYCLES), "hold and release"):
+                with put(at, Hold(WATCH)):
+                    time.sleep(random.uniform(0, 0.005))
+        finally:
+            going = False
+        writing.result(10)
+        assert informer.sees("held", str(written - 1))
+        assert informer.values("held") == [str(value) for value in range(written)]
+        print(f"{CYCLES} holds, {written} writes")
+        assert written > CYCLES / 10  # they did go on
+        assert _watches(at) == before  # a watch is logged when it ends, so none has
+    assert poll(lambda: _watches(at) == before + 1, within=10)
+
+
+def test_a_long_hold_leaks_nothing(at: Place, informer: Informer) -> None:
+    """A hold of 90 s neither breaks the watch nor lets an event through; then all come."""
+    before = _watches(at)
+    with put(at, Hold(WATCH)):
+        until = time.monotonic() + LONG_HOLD
+        for value in track(range(int(LONG_HOLD)), "a long hold"):
+            at.write("long", value)
+            assert informer.values("long") == []
+            time.sleep(max(0.0, min(1.0, until - time.monotonic())))
+    assert informer.sees("long", str(int(LONG_HOLD) - 1), within=1)
+    assert informer.values("long") == [str(value) for value in range(int(LONG_HOLD))]
+    assert _watches(at) == before
+
+
+def test_a_cut_is_seen_within_a_second(at: Place, informer: Informer) -> None:
+    """The client of a silent watch has lost it within a second of the cut, every time."""
+    for _ in range(5):
+        at.open_watch(informer)
+        before = _watches(at)
+        with put(at, Cut(WATCH)):
+            assert poll(lambda: _watches(at) > before, within=1.0, every=0.005)  # noqa: B023 - asked at once
+
+
+@pytest.mark.parametrize("milliseconds", [20, 100])
+def test_a_delay_is_exact_and_leaves_others_alone(at: Place, milliseconds: int) -> None:
+    """A delay of d ms adds d within 10% to its own lane's median, and less than 2 ms to that of another."""
+    headers = {"Authorization": f"Bearer {at.access.token}"}
+    context = ssl.create_default_context(cadata=at.access.ca)
+    plain: dict[Lane, list[float]] = {LINK.reads: [], LINK.writes: []}
+    delayed: dict[Lane, list[float]] = {LINK.reads: [], LINK.writes: []}
+    at.write("timed", 0)
+    with httpx.Client(
+        base_url=at.access.server, verify=context, headers=headers, http2=True, trust_env=False
+    ) as client:
+        # Short turns, so that both halves meet the same noise of the machine.
+        for turn in track(range(40), f"{milliseconds} ms"):
+            for into, faults in ((plain, []), (delayed, [Delay(LINK.writes, milliseconds)])):
+                with put(at, *faults):
+                    for _ in range(5):
+                        into[LINK.reads].append(_read(client))
+                        into[LINK.writes].append(_write(client, turn))
+    added = {lane: statistics.median(delayed[lane]) - statistics.median(plain[lane]) for lane in plain}
+    print(f"a delay of {milliseconds} ms added", {lane.kind: f"{value:.2f} ms" for lane, value in added.items()})
+    assert added[LINK.writes] == pytest.approx(milliseconds, rel=0.1)
+    assert abs(added[LINK.reads]) < 2
+
+
+def _read(client: httpx.Client) -> float:
+    return _timed(client, "GET", None)
+
+
+def _write(client: httpx.Client, value: int) -> float:
+    return _timed(client, "PATCH", f'{{"data":{{"value":"{value}"}}}}')
+
+
+def _timed(client: httpx.Client, method: str, content: str | None) -> float:
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/timed"
+    headers = {"Content-Type": "application/merge-patch+json"} if content else {}
+    begin = time.perf_counter()
+    client.request(method, path, content=content, headers=headers).raise_for_status()
+    return (time.perf_counter() - begin) * 1000
+
+
+def test_ten_thousand_faults_leave_nothing_behind(at: Place) -> None:
+    """10,000 operations, 50 at once: none is left, and Toxiproxy and the router need no more memory than before."""
+    processes = {child.name: psutil.Process(child.pid) for child in _ours(at)}
+    rounds = 10
+    memory: list[dict[str, int]] = []
+    with ThreadPoolExecutor(AT_ONCE) as pool, _traffic(at):
+        for _ in track(range(rounds), "inject and heal"):
+            each = OPERATIONS // 2 // rounds  # a fault is two operations
+            list(pool.map(lambda number: _come_and_go(at, number), range(each)))
+            memory.append({name: process.memory_info().rss for name, process in processes.items()})
+    assert at.net.residue() == []
+    at.net.check()
+    print("MB:", {name: [round(one[name] / 1e6) for one in memory] for name in processes})
+    for name in processes:
+        half = [one[name] for one in memory[rounds // 2 :]]
+        assert max(half) < 1.25 * memory[rounds // 2 - 1][name] + 2**20, (name, memory)
+
+
+def _ours(at: Place) -> Sequence[Child]:
+    return [at.net._router.process, at.net._toxiproxy.process]
+
+
+def _come_and_go(at: Place, number: int) -> None:
+    lanes = LINK.lanes
+    lane = lanes[number % len(lanes)]
+    kinds: list[Fault] = [
+        Delay(lane, 1 + number % 3),
+        Slow(lane, 1000),
+        Cut(lane),
+        Toxic(lane, "slicer", {"average_size": 1000, "size_variation": 10, "delay": 0}),
+        Delay(lane, 1, of="requests"),
+    ]
+    with put(at, kinds[number % len(kinds)]):
+        pass
+
+
+@contextmanager
+def _traffic(at: Place) -> Iterator[None]:
+    """Requests through the link all the while, and watches that come back."""
+    with ExitStack() as stack:
+        informers = [stack.enter_context(Informer(at.access)) for _ in range(3)]
+        yield
+        at.write("after", 1)
+        assert all(each.sees("after", "1") for each in informers)
+
+
+def test_refusals_reach_the_client(at: Place) -> None:
+    """A real client of the API gets each of the router's answers as it would get the cluster's."""
+    headers = {"Authorization": f"Bearer {at.access.token}"}
+    context = ssl.create_default_context(cadata=at.access.ca)
+    with httpx.Client(
+        base_url=at.access.server, verify=context, headers=headers, http2=True, trust_env=False
+    ) as client:
+        for status in (409, 429, 500, 503):
+            with put(at, Answer(LINK.reads, status, times=1)):
+                assert client.get("/api/v1/namespaces").json()["code"] == status
+                assert client.get("/api/v1/namespaces").json()["kind"] == "NamespaceList"
+
+
+def test_all_listen_on_loopback_only(at: Place) -> None:
+    """Router, Toxiproxy and API server have no port that another machine could reach, nor the router an open one."""
+    for child in [*_ours(at), *at.cluster.children]:
+        sockets = psutil.Process(child.pid).net_connections("inet")
+        assert {one.laddr.ip for one in sockets if one.status == psutil.CONN_LISTEN} <= {"127.0.0.1"}
+    context = ssl.create_default_context(cadata=at.access.ca)
+    with httpx.Client(base_url=at.access.server, verify=context, trust_env=False) as stranger:
+        assert stranger.get("/version").status_code == 401
+        assert stranger.get("/version", headers={"Authorization": "Bearer of-somebody-else"}).status_code == 401
+
+
+def test_no_token_is_told(at: Place) -> None:
+    """No log and no command line has the token or a key."""
+    with Informer(at.access) as informer, put(at, Delay(LINK, 1)):
+        at.open_watch(informer)
+    told = "".join(log.read_text(errors="replace") for log in at.run.logs.iterdir())
+    told += "".join(" ".join(psutil.Process(child.pid).cmdline()) for child in [*_ours(at), *at.cluster.children])
+    assert at.cluster.access.token not in told
+    assert at.cluster.access.token not in repr(at.access)
+    assert "PRIVATE KEY" not in told
