@@ -320,6 +320,34 @@ def broken():
     assert summary_of(inner)["interrupted"] is True
 
 
+def test_why_trials_did_not_count_is_told_in_their_own_words(inner: pytest.Pytester) -> None:
+    """Reasons that differ in numbers alone are told once, with the numbers, log end and remedy of the first of them."""
+    inner.makeconftest(
+        CONFTEST
+        + """
+import itertools
+from holdback.errors import ProcessExited
+number = itertools.count(7)
+@pytest.fixture
+def broken():
+    log = "\\n".join(f"line {each}" for each in range(20))
+    raise ProcessExited(f"etcd v3.6.{next(number)} ended; its log:\\n{log}\\npanic: no disk", remedy="look there")
+"""
+    )
+    inner.makepyfile(FIXED.replace("world, trial", "broken, world, trial"))
+    result = inner.runpytest("-k", "control", "--count=2")
+    result.stdout.fnmatch_lines(
+        [
+            "2 control INVALID: setup: etcd v3.6.7 ended; its log:",
+            "    line 19",
+            "    panic: no disk",
+            "    -> look there",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*v3.6.8*")
+    result.stdout.no_fnmatch_line("    line 1")
+
+
 def test_what_no_trial_could_do_with_ends_the_run_at_once(inner: pytest.Pytester) -> None:
     """A variant that cannot be built is an error with its remedy, and no further trial is tried."""
     inner.makeconftest(

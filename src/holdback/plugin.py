@@ -14,7 +14,6 @@ import re
 import secrets
 import shutil
 import sys
-import textwrap
 import time
 import uuid
 from collections import Counter
@@ -46,6 +45,8 @@ _ARM = "holdback_arm"
 _REPETITION = "__pytest_repeat_step_number"
 _SAME_INVALID = 3
 """So many INVALID trials in a row for the same reason end the run: the next ones would not be better."""
+_KINDS, _LAST_LINES, _LONGEST_LINE = 10, 4, 200
+"""How much the terminal tells of trials that did not count; their rows have all of it."""
 _LETTERS = {Outcome.HOLDS: ".", Outcome.VIOLATED: "V", Outcome.UNKNOWN: "u", Outcome.INVALID: "i"}
 
 
@@ -576,12 +577,24 @@ def _exposed(rows: Sequence[Row]) -> list[str]:
 
 
 def _uncounted(rows: Sequence[Row]) -> list[str]:
-    reasons = Counter(
-        (row.outcome.name, row.arm, _likeness(row.reason))
-        for row in rows
-        if row.outcome in {Outcome.UNKNOWN, Outcome.INVALID}
-    )
+    """Why trials did not count: each kind of reason once, in the words of the first trial that had it."""
+    kinds: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        if row.outcome in {Outcome.UNKNOWN, Outcome.INVALID}:
+            kinds.setdefault((row.outcome.name, row.arm, _likeness(row.reason)), []).append(row)
+    most = sorted(kinds.items(), key=lambda kind: -len(kind[1]))[:_KINDS]
     return [
-        f"{count} {arm} {outcome}: {textwrap.shorten(reason, 200)}"
-        for (outcome, arm, reason), count in reasons.most_common(10)
+        line
+        for (outcome, arm, _), alike in most
+        for line in _excerpt(f"{len(alike)} {arm} {outcome}: {alike[0].reason}")
     ]
+
+
+def _excerpt(text: str) -> list[str]:
+    """The first line says what happened; the last ones are the end of a log, and what to do."""
+    first, *rest = text.splitlines()
+    return [_shortened(first), *(f"    {_shortened(line.strip())}" for line in rest[-_LAST_LINES:])]
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."
