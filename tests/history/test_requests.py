@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +71,12 @@ def test_what_is_no_request_of_a_controller_is_passed_over(bad: bytes) -> None:
 def test_a_line_that_is_being_written_waits_for_its_end(tmp_path: Path) -> None:
     """Every line is read once, whatever pieces it is written in, and a missing file is no error."""
     path = tmp_path / "access.log"
-    log = AccessLog(path)
-    assert log.read() == []
-    text = line() + b"\n" + line(ts=1001.0) + b"\n"
-    seen: list[float] = []
-    for start in range(0, len(text), 100):
-        with path.open("ab") as file:
-            file.write(text[start : start + 100])
-        seen += [request.at for request in log.read()]
+    with closing(AccessLog(path)) as log:
+        assert log.read() == []
+        text = line() + b"\n" + line(ts=1001.0) + b"\n"
+        seen: list[float] = []
+        for start in range(0, len(text), 100):
+            with path.open("ab") as file:
+                file.write(text[start : start + 100])
+            seen += [request.at for request in log.read()]
     assert seen == [1000.5, 1001.0]

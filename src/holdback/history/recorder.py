@@ -10,6 +10,7 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast, get_args
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Follower", "Recorder", "Watchable"]
 
-_READ_EVERY = 0.02
-"""Seconds between two looks at an access log."""
+_READ_EVERY = 0.005
+"""Seconds between two looks at an access log: faults may be waiting for a request."""
 _END_WITHIN = 10.0
 """Seconds a recording thread gets to end."""
 
@@ -156,7 +157,7 @@ class Recorder:
         for tail in self._logs:
             target = tail.passes + 2  # the pass under way may have read before the call
             deadline = self._clock.monotonic() + _END_WITHIN
-            with self._news:
+            with self._news, tail.awaiting():
                 while tail.passes < target:
                     self._raise_failure()
                     if not self._news.wait(max(0.0, deadline - self._clock.monotonic())):
@@ -212,16 +213,18 @@ class Recorder:
         self._start(f"{view} of {kind.plural} on {cluster}" + (f" by {client}" if client else ""), watch)
 
     def _follow(self, tail: _Tail) -> None:
-        while True:
-            stopping = self._stop.is_set()
-            for request in tail.log.read():
-                self.record(request)
-            with self._news:
-                tail.passes += 1
-                self._news.notify_all()
-            if stopping:
-                return
-            self._stop.wait(_READ_EVERY)
+        with closing(tail.log):
+            while True:
+                stopping = self._stop.is_set()
+                for request in tail.log.read():
+                    self.record(request)
+                with self._news:
+                    tail.passes += 1
+                    if tail.awaited:
+                        self._news.notify_all()
+                if stopping:
+                    return
+                self._stop.wait(_READ_EVERY)
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
         def guarded() -> None:
@@ -270,11 +273,24 @@ class Follower:
 
 
 class _Tail:
-    """An access log and how many times it was read to its end."""
+    """An access log, how many times it was read to its end, and how many wait for that.
+
+    Somebody always reads, so the others are woken only when one of them waits.
+    """
 
     def __init__(self, log: AccessLog) -> None:
         self.log = log
         self.passes = 0
+        self.awaited = 0
+
+    @contextmanager
+    def awaiting(self) -> Iterator[None]:
+        """Within the block its passes are told. To be used under the recorder's lock."""
+        self.awaited += 1
+        try:
+            yield
+        finally:
+            self.awaited -= 1
 
 
 def _change(word: str) -> Change:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import BinaryIO, cast
 from urllib.parse import parse_qs, urlsplit
 
 from holdback.clusters.api import OWN_AGENT
@@ -34,21 +35,31 @@ def parse(line: bytes) -> Request | None:
 
 
 class AccessLog:
-    """Reads a log that is being written, from its start; a line that is not finished yet waits for its rest."""
+    """Reads a log that is being written, from its start; a line that is not finished yet waits for its rest.
+
+    The file stays open from when it is there until `close`, for it is looked at hundreds of times a second.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._offset = 0
+        self._file: BinaryIO | None = None
         self._partial = b""
 
     def read(self) -> list[Request]:
         """What was added since the last time."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                new = file.read()
-        except FileNotFoundError:
-            return []  # the router makes it with the first request
-        self._offset += len(new)
+        if self._file is None:
+            try:
+                self._file = cast(BinaryIO, self._path.open("rb", buffering=0))
+            except FileNotFoundError:
+                return []  # the router makes it with the first request
+        new = self._file.read()
+        if not new:
+            return []
         *lines, self._partial = (self._partial + new).split(b"\n")
         return [request for line in lines if (request := parse(line)) is not None]
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

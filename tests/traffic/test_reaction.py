@@ -1,0 +1,63 @@
+"""How soon a real fault follows the event that triggers it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+
+import httpx
+
+from holdback.clock import poll
+from holdback.faults.injection import Phase, Record, inject
+from holdback.faults.triggers import Injection, ObjectSeen, RequestSeen, Trigger
+from holdback.faults.values import Delay, Fault
+from holdback.history.events import ObjectChange
+from holdback.history.recorder import Recorder
+from holdback.traffic.lanes import Lane
+from holdback.traffic.network import Network
+from holdback.trials.scheduled import Cause, Scheduled
+from tests.traffic.conftest import LINK
+
+TIMES = 15
+SLOW = Delay(LINK.writes, 10)
+
+
+def reactions(net: Network, recorder: Recorder, start: Trigger, happens: Callable[[], object]) -> list[float]:
+    """Seconds from the event to the fault in force, sorted, of many times."""
+    seconds: list[float] = []
+
+    def changed(fault: Fault, phase: Phase, lanes: tuple[Lane, ...], cause: Cause) -> None:
+        if phase == "started" and cause.due is not None:
+            seconds.append(time.time() - cause.due)
+
+    put: Callable[[Sequence[Fault], Record], AbstractContextManager[None]] = partial(inject, net)
+    window = recorder.mark()
+    for number in range(1, TIMES + 1):
+        with Scheduled(Injection((SLOW,), start), put, recorder, window=window, changed=changed):
+            happens()
+            assert poll(lambda: len(seconds) == number, within=10, every=0.002)  # noqa: B023  within this round
+    return sorted(seconds)
+
+
+def test_a_fault_follows_an_object_within_milliseconds(net: Network) -> None:
+    """From a change that a watch delivered to the delay in force on a real Toxiproxy it takes less than 20 ms."""
+
+    def shows() -> None:
+        for state in ("No", "Yes"):
+            found = {"metadata": {"name": "w"}, "status": {"state": state}}
+            recorder.record(ObjectChange(time.time(), "truth", "worker1", "pods", "MODIFIED", found))
+
+    with Recorder() as recorder:
+        seconds = reactions(net, recorder, ObjectSeen("pods", on="worker1", where={"status.state": "Yes"}), shows)
+    # The quarter that was not kept waiting by whatever else this machine does.
+    assert seconds[TIMES // 4] < 0.02
+
+
+def test_a_fault_follows_a_request_within_milliseconds(net: Network, client: httpx.Client) -> None:
+    """From the answer to a real request, by way of the router's log, it takes less than 20 ms as well."""
+    with Recorder() as recorder:
+        recorder.requests(net.access_log)
+        seconds = reactions(net, recorder, RequestSeen("GET", "/api/v1/pods"), lambda: client.get("/api/v1/pods"))
+    assert seconds[TIMES // 4] < 0.02
