@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -67,9 +67,18 @@ class Installation:
 
 
 def installed(
-    run: process.Run, api: Api, build: KueueBuild, manifests: Manifests, settings: Settings, *, name: str
+    run: process.Run,
+    api: Api,
+    build: KueueBuild,
+    manifests: Manifests,
+    settings: Settings,
+    *,
+    name: str,
+    webhooks: Callable[[int], int] = lambda port: port,
 ) -> Installation:
     """Install the objects of `build`'s version, its parsed `manifests`, into the new cluster behind `api`.
+
+    `webhooks` is told the port on which Kueue will serve its webhooks, and says on which one the API server asks them.
 
     Raises:
         ClusterError: an object was refused, or a CRD was not served in time.
@@ -77,7 +86,7 @@ def installed(
     port, health = run.port(), run.port()
     authority = Authority.create("kueue-ca", dns=["kueue-ca"])
     leaf = authority.issue(kueue_manifests.WEBHOOK_DNS, dns=[kueue_manifests.WEBHOOK_DNS])
-    objects = manifests.outside(port=port, ca=authority.pem, frameworks=settings.frameworks)
+    objects = manifests.outside(port=webhooks(port), ca=authority.pem, frameworks=settings.frameworks)
     files = {"tls.crt": leaf.pem, "tls.key": leaf.key_pem, "ca.crt": authority.pem, "ca.key": authority.key_pem}
     namespace, *rest = [*objects, _secret(kueue_manifests.WEBHOOK_SECRET, files)]
     _create(api, namespace)
@@ -94,7 +103,7 @@ def installed(
 
 
 @contextmanager
-def started(run: process.Run, installation: Installation, access: Access, *, name: str) -> Iterator[process.Child]:
+def started(run: process.Run, installation: Installation, access: Access, *, name: str) -> Iterator[process.Program]:
     """Start the Kueue, reaching its cluster by `access`; ready when it serves its webhooks.
 
     Raises:
@@ -105,12 +114,15 @@ def started(run: process.Run, installation: Installation, access: Access, *, nam
     configuration.write_text(yaml.safe_dump(_configuration(installation)))
     kubeconfig = access.write(run.directory / f"{name}.kubeconfig")
     argv: list[str | Path] = [installation.build.binary, f"--config={configuration}", f"--zap-log-level={_LOG_LEVEL}"]
-    child = process.start(run, name, argv, env={"KUBECONFIG": str(kubeconfig)})
+    program = process.Program(
+        lambda: process.start(run, name, argv, env={"KUBECONFIG": str(kubeconfig)}),
+        lambda child: _await_serving(child, installation),
+    )
     try:
-        _await_serving(child, installation)
-        yield child
+        program.await_ready()
+        yield program
     finally:
-        child.kill()  # it writes its log unbuffered, and its cluster is thrown away: there is nothing to end in order
+        program.kill()  # it writes its log unbuffered, and its cluster is thrown away: there is nothing to end in order
 
 
 def _await_serving(child: process.Child, installation: Installation) -> None:

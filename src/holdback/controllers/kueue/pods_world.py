@@ -37,7 +37,7 @@ class PodsWorld:
     recorder: Recorder
     clusters: Mapping[str, LocalCluster]
     links: Mapping[str, Link]
-    kueues: Mapping[str, process.Child]
+    kueues: Mapping[str, process.Program]
 
     def check(self) -> None:
         """Raise if anything of the world no longer works.

@@ -18,10 +18,10 @@ from holdback.controllers.kueue.manifests import Manifests
 from holdback.controllers.kueue.source import KueueBuild
 from holdback.errors import ClusterError
 from holdback.history.recorder import Recorder
-from holdback.traffic.lanes import Link
+from holdback.traffic.lanes import Link, Pipe
 from holdback.traffic.network import Network
 
-__all__ = ["await_active", "client_of", "each", "recording", "start_kueues"]
+__all__ = ["await_active", "client_of", "each", "recording", "start_kueues", "webhooks_of"]
 
 _ACTIVE_WITHIN = 60.0
 T = TypeVar("T")
@@ -30,6 +30,11 @@ T = TypeVar("T")
 def client_of(cluster: str) -> str:
     """What links and logs call the Kueue of a cluster."""
     return f"kueue-{cluster}"
+
+
+def webhooks_of(cluster: str) -> Pipe:
+    """How the API server of a cluster asks the webhooks of its Kueue, where `start_kueues` was told to have it so."""
+    return Pipe(cluster, client_of(cluster), "webhooks")
 
 
 def each(work: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:
@@ -46,7 +51,8 @@ def start_kueues(
     *,
     links: Mapping[str, Link],
     wanted: Mapping[str, tuple[KueueBuild, Settings]],
-) -> dict[str, process.Child]:
+    piped: bool = False,
+) -> dict[str, process.Program]:
     """Install and start a Kueue in every cluster, all at once, each on its own link; by the names of their clients.
 
     Args:
@@ -56,6 +62,7 @@ def start_kueues(
         traffic: has the links.
         links: from each cluster's Kueue to its own API server.
         wanted: what runs there.
+        piped: the API servers reach the Kueues' webhooks by `webhooks_of` their cluster, for faults to be put on.
 
     Raises:
         HoldbackError: one did not start.
@@ -63,15 +70,26 @@ def start_kueues(
     texts = {name: build.manifests.read_text() for name, (build, _) in wanted.items()}
     parsed = {text: Manifests.parse(text) for text in set(texts.values())}  # a third of a second each, mostly the same
 
-    def start(name: str) -> process.Child:
+    def webhooks(name: str, port: int) -> int:
+        return traffic.pipe(webhooks_of(name), f"127.0.0.1:{port}") if piped else port
+
+    def start(name: str) -> process.Program:
         build, settings = wanted[name]
         client = links[name].client
-        installation = installed(run, clusters[name].api, build, parsed[texts[name]], settings, name=client)
+        installation = installed(
+            run,
+            clusters[name].api,
+            build,
+            parsed[texts[name]],
+            settings,
+            name=client,
+            webhooks=partial(webhooks, name),
+        )
         access = traffic.access(links[name], installation.token)
-        context: AbstractContextManager[process.Child] = started(run, installation, access, name=client)
+        context: AbstractContextManager[process.Program] = started(run, installation, access, name=client)
         return stack.enter_context(context)  # appending to the stack is atomic
 
-    return {links[name].client: child for name, child in each(start, list(clusters)).items()}
+    return {links[name].client: program for name, program in each(start, list(clusters)).items()}
 
 
 def await_active(api: Api, kind: Kind, names: Sequence[str]) -> None:

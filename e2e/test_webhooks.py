@@ -1,0 +1,96 @@
+"""Faults on a controller and on its admission webhooks, with a real Kueue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from itertools import count
+
+import pytest
+
+from holdback.binaries import Binaries
+from holdback.clusters import LocalCluster, local_clusters
+from holdback.clusters.kinds import Kind
+from holdback.controllers.kueue.controller import Settings
+from holdback.controllers.kueue.source import KueueBuild
+from holdback.controllers.kueue.starting import client_of, start_kueues, webhooks_of
+from holdback.errors import ClusterError
+from holdback.faults.injection import inject
+from holdback.faults.values import Cut, Delay, Fault, Hold, Kill, Pause, Restart
+from holdback.process import Program, Run
+from holdback.traffic.lanes import Link
+from holdback.traffic.network import Network, network
+
+pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
+
+NAME = "one"
+PIPE = webhooks_of(NAME)
+FLAVORS = Kind("kueue.x-k8s.io", "v1beta1", "ResourceFlavor", "resourceflavors", namespaced=False)
+_numbers = count()
+
+
+class Piped:
+    """A cluster whose Kueue is asked by a pipe."""
+
+    def __init__(self, cluster: LocalCluster, net: Network, kueue: Program) -> None:
+        self.cluster = cluster
+        self.net = net
+        self.kueue = kueue
+
+    def put(self, *faults: Fault) -> AbstractContextManager[None]:
+        return inject(self.net, faults, lambda *_: None)
+
+    def create(self) -> float:
+        """Make an object that Kueue's webhooks are asked about; the seconds it took."""
+        begin = time.monotonic()
+        self.cluster.api.create(FLAVORS, {"metadata": {"name": f"flavor-{next(_numbers)}"}})
+        return time.monotonic() - begin
+
+
+@pytest.fixture(scope="module")
+def piped(holdback_run: Run, holdback_binaries: Binaries, kueue_builds: Mapping[str, KueueBuild]) -> Iterator[Piped]:
+    link = Link(client_of(NAME), NAME)
+    wanted = {NAME: (kueue_builds["control"], Settings())}
+    with ExitStack() as stack:
+        clusters = stack.enter_context(local_clusters(holdback_run, holdback_binaries, [NAME]))
+        net = stack.enter_context(network(holdback_run, holdback_binaries, {link: clusters[NAME].access}))
+        kueues = start_kueues(stack, holdback_run, clusters, net, links={NAME: link}, wanted=wanted, piped=True)
+        yield Piped(clusters[NAME], net, kueues[link.client])
+
+
+def test_a_slow_webhook(piped: Piped) -> None:
+    """With its answers delayed every write that it is asked about takes that much longer, and only then."""
+    assert piped.create() < 0.5
+    with piped.put(Delay(PIPE, 500)):
+        assert piped.create() >= 0.5
+    assert piped.create() < 0.5
+
+
+def test_a_failing_webhook(piped: Piped) -> None:
+    """With the way to it cut such writes are refused, and the API server says why; afterwards they are not."""
+    with piped.put(Cut(PIPE)), pytest.raises(ClusterError, match="failed calling webhook"):
+        piped.create()
+    piped.create()
+
+
+def test_a_webhook_that_does_not_answer(piped: Piped) -> None:
+    """Held, it lets such a write run into the API server's own time limit of ten seconds."""
+    begin = time.monotonic()
+    with piped.put(Hold(PIPE)), pytest.raises(ClusterError, match="failed calling webhook"):
+        piped.create()
+    assert time.monotonic() - begin >= 9
+    piped.create()
+
+
+@pytest.mark.parametrize("kind", [Kill, Restart, Pause])
+def test_a_controller_comes_back(piped: Piped, kind: type[Kill] | type[Restart] | type[Pause]) -> None:
+    """After each fault on the controller it serves again at once, and its end in between was no failure."""
+    with piped.put(kind(piped.kueue)):
+        piped.kueue.check()
+        if kind is Kill:
+            with pytest.raises(ClusterError, match="failed calling webhook"):
+                piped.create()
+    piped.kueue.check()
+    piped.create()
+    assert piped.net.residue() == []
