@@ -21,7 +21,7 @@ def test_a_difference_is_named() -> None:
     differing = ExposureSummary("e", ALIKE.arms, p_exposed=0.001, p_seconds=0.4)
     *_, last = exposure_lines([differing])
     assert last.startswith("The arms were not exposed alike (median of the most behind: control 0.30 s, treatment 0.00")
-    assert "p = 0.001" in last
+    assert "p = 0.002" in last
 
 
 def test_several_experiments_are_named() -> None:

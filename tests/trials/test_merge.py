@@ -36,6 +36,18 @@ def test_every_trial_is_there_once_under_a_name_of_its_own(tmp_path: Path) -> No
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_plans_go_with_their_trials(tmp_path: Path) -> None:
+    """Each trial's plan is there under the trial's new name, and a trial without one gets none."""
+    one, two = shard(tmp_path / "one", 1), shard(tmp_path / "two", 2)
+    planned = {1: Store(one), 2: Store(two)}
+    for number, store in planned.items():
+        store.keep_plan(read_rows(store)[0][0].id, f"the plan of {number}")
+    merged = merge(tmp_path / "out", [one, two])
+    first = {run: next(row.id for row in merged.rows if str(row.seed).startswith(str(run))) for run in planned}
+    kept = {path.stem: path.read_text() for path in merged.store.plans.iterdir()}
+    assert kept == {first[run]: f"the plan of {run}" for run in planned}
+
+
 def test_blocks_never_mix(tmp_path: Path) -> None:
     """The arms of a block stay together, and no block holds trials of two reports: only so the test stays exact."""
     sources = [shard(tmp_path / str(number), number, "vvv", "hh") for number in (1, 2, 3)]

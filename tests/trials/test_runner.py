@@ -101,6 +101,13 @@ def test_a_bug_in_the_scenario_is_raised_after_it_was_kept(trial: Trial, store: 
     assert [row.outcome for row in read_rows(store)[0]] == [Outcome.INVALID]
 
 
+def test_what_no_trial_could_do_is_raised(trial: Trial, store: Store) -> None:
+    """A scenario that asks for what cannot be is kept as INVALID and told, for every trial of it would be the same."""
+    with pytest.raises(ConfigurationError):
+        runner.run(trial, raises(ConfigurationError("a delay of -1 ms")), store)
+    assert [row.outcome for row in read_rows(store)[0]] == [Outcome.INVALID]
+
+
 def test_ctrl_c_leaves_the_plan_alone(trial: Trial, store: Store) -> None:
     """An interrupted trial is planned, not judged, and keeps no window open in the recorder."""
 

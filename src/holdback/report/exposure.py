@@ -38,9 +38,7 @@ def _words(arm: ArmExposure) -> str:
 
 def _difference(found: ExposureSummary) -> str:
     medians = ", ".join(f"{name} {arm.median_seconds:.2f} s" for name, arm in found.arms.items())
-    p_values = (found.p_exposed, found.p_seconds)
-    p_value = min(p for p in p_values if p is not None)
     return (
-        f"The arms were not exposed alike (median of the most behind: {medians}; p = {p_value:.2g}): "
+        f"The arms were not exposed alike (median of the most behind: {medians}; p = {found.p_value:.2g}): "
         "part of the difference between them may come from that."
     )

@@ -63,9 +63,15 @@ class ExposureSummary:
     p_seconds: float | None = None
 
     @property
+    def p_value(self) -> float | None:
+        """Of a difference in either respect: the smaller one, doubled because two were looked at."""
+        known = [p for p in (self.p_exposed, self.p_seconds) if p is not None]
+        return min(1.0, 2 * min(known)) if known else None
+
+    @property
     def differs(self) -> bool:
         """Whether luck does not explain the difference between the arms, in either respect."""
-        return any(p is not None and p < ALPHA for p in (self.p_exposed, self.p_seconds))
+        return self.p_value is not None and self.p_value < ALPHA
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
