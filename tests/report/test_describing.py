@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from holdback.report.describing import describe_any
-from holdback.report.kueue import describe_job, describe_workload
+from holdback.report.kueue import describe_job, describe_pod, describe_workload
+from holdback.report.states import state
 from tests.report.stories import workload
 
 
@@ -86,3 +87,20 @@ def test_any_other_kind_is_told_by_its_parts() -> None:
     assert describe_any(old, new) == ["Ready=True", "spec changed", "status changed"]
     assert describe_any(old, {**old, "metadata": {"resourceVersion": "2"}}) == []
     assert describe_any(None, old) == []
+
+
+def test_a_pods_life_is_told_with_its_finalizers() -> None:
+    """A pod is gated, admitted, finished; each finalizer that comes or goes is named, and what is the same is not."""
+    gates = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
+    held = {"metadata": {"finalizers": ["kueue"]}}
+    gated = {**held, "spec": gates, "status": {"phase": "Pending"}}
+    admitted = {**held, "spec": {}, "status": {"phase": "Pending"}}
+    finished = {"metadata": {"finalizers": ["ours"]}, "spec": {}, "status": {"phase": "Succeeded"}}
+    assert describe_pod(None, gated) == ["gated", "Pending", "finalizer kueue added"]
+    assert describe_pod(gated, admitted) == ["admitted"]
+    assert describe_pod(admitted, finished) == ["Succeeded", "finalizer ours added", "finalizer kueue GONE"]
+    assert describe_pod(finished, finished) == []
+    states = [
+        state("pods", found) for found in (gated, admitted, {**admitted, "status": {"phase": "Running"}}, finished)
+    ]
+    assert states == ["pending", "admitted", "running", "finished"]

@@ -1,14 +1,15 @@
-"""Kueue's Workloads and the Jobs that it runs, in words."""
+"""Kueue's Workloads, and the Jobs and pods that it runs, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from holdback.controllers.kueue.pods import is_gated
 from holdback.controllers.kueue.workloads import cluster_name, nominated
 from holdback.report.describing import Describer, describe_conditions, describe_deletion
 
-__all__ = ["DESCRIBERS", "describe_job", "describe_workload"]
+__all__ = ["DESCRIBERS", "describe_job", "describe_pod", "describe_workload"]
 
 _State = Mapping[str, Any]
 _LONGEST = 100
@@ -36,8 +37,31 @@ def describe_job(old: _State | None, new: _State) -> list[str]:
     return [*said, *describe_conditions(old, new), *describe_deletion(old, new)]
 
 
-DESCRIBERS: Mapping[str, Describer] = {"workloads": describe_workload, "jobs": describe_job}
+def describe_pod(old: _State | None, new: _State) -> list[str]:
+    """Whether Kueue lets it run, its phase, every change of its finalizers, deletion."""
+    said = []
+    gated = is_gated(new)
+    if (is_gated(old) if old else None) != gated:
+        said.append("gated" if gated else "admitted")
+    before, after = _phase(old or {}), _phase(new)
+    if before != after:
+        said.append(after)
+    came, went = _finalizers(new) - _finalizers(old or {}), _finalizers(old or {}) - _finalizers(new)
+    said += [f"finalizer {name} added" for name in sorted(came)]
+    said += [f"finalizer {name} GONE" for name in sorted(went)]
+    return [*said, *describe_deletion(old, new)]
+
+
+DESCRIBERS: Mapping[str, Describer] = {"workloads": describe_workload, "jobs": describe_job, "pods": describe_pod}
 """By resource."""
+
+
+def _phase(state: _State) -> str:
+    return str((state.get("status") or {}).get("phase") or "")
+
+
+def _finalizers(state: _State) -> set[str]:
+    return set((state.get("metadata") or {}).get("finalizers") or ())
 
 
 def _activity(old: _State | None, new: _State) -> list[str]:

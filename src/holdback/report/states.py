@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from holdback.controllers.kueue.pods import is_gated
 from holdback.controllers.kueue.workloads import is_true
 
 __all__ = ["PRESENT", "state"]
@@ -16,7 +17,7 @@ _Object = Mapping[str, Any]
 
 
 def state(resource: str, of: _Object) -> str:
-    """The state of an object of that resource (`workloads`, `jobs`, or anything)."""
+    """The state of an object of that resource (`workloads`, `jobs`, `pods`, or anything)."""
     if of["metadata"].get("deletionTimestamp"):
         return "being deleted"
     known = _STATES.get(resource)
@@ -38,4 +39,13 @@ def _job(of: _Object) -> str:
     return "suspended" if (of.get("spec") or {}).get("suspend") else "running"
 
 
-_STATES: Mapping[str, Callable[[_Object], str]] = {"workloads": _workload, "jobs": _job}
+def _pod(of: _Object) -> str:
+    phase = (of.get("status") or {}).get("phase")
+    if phase in {"Succeeded", "Failed"}:
+        return "finished"
+    if phase == "Running":
+        return "running"
+    return "pending" if is_gated(of) else "admitted"
+
+
+_STATES: Mapping[str, Callable[[_Object], str]] = {"workloads": _workload, "jobs": _job, "pods": _pod}

@@ -7,7 +7,7 @@ was made for, and is made anew after a conflict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -315,9 +315,9 @@ def _finalizers(found: dict[str, Any]) -> list[str]:
     return list(found["metadata"].get("finalizers") or ())
 
 
-def is_gated(pod: dict[str, Any]) -> bool:
+def is_gated(pod: Mapping[str, Any]) -> bool:
     """Whether the pod still waits for Kueue to admit it."""
-    gates: Iterable[dict[str, Any]] = pod["spec"].get("schedulingGates") or ()
+    gates: Iterable[Mapping[str, Any]] = (pod.get("spec") or {}).get("schedulingGates") or ()
     return any(gate["name"] == GATE for gate in gates)
 
 
