@@ -82,6 +82,7 @@ def test_a_thousand_holds_lose_nothing(at: Place) -> None:
     assert poll(lambda: _watches(at) == before + 1, within=10)
 
 
+@pytest.mark.slow
 def test_a_long_hold_leaks_nothing(at: Place, informer: Informer) -> None:
     """A hold of 90 s neither breaks the watch nor lets an event through; then all come."""
     before = _watches(at)

@@ -1,8 +1,8 @@
 """holdback proves whether a fix removes a flake in a Kubernetes controller.
 
 What a scenario needs is here: `import holdback`, then `@holdback.experiment(oracles=[...])`, `holdback.Trial`, and
-the faults `holdback.Delay`, `holdback.Hold`, `holdback.Cut`, and what they start and end at: `holdback.ObjectSeen`,
-`holdback.RequestSeen`, `holdback.FaultEnded`, `holdback.After`.
+the faults (`holdback.Delay`, `holdback.Hold`, `holdback.Cut` and those in docs/faults.md), and what they start and end
+at: `holdback.ObjectSeen`, `holdback.RequestSeen`, `holdback.FaultEnded`, `holdback.After`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,22 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdback.errors import HoldbackError, Undecidable
+    from holdback.faults.patterns import stale_state, time_travel, unobserved_state
     from holdback.faults.triggers import After, FaultEnded, ObjectSeen, RequestSeen
-    from holdback.faults.values import Cut, Delay, Fault, Hold
+    from holdback.faults.values import (
+        Answer,
+        Cut,
+        Delay,
+        Fault,
+        Hold,
+        Kill,
+        Pause,
+        Restart,
+        Slow,
+        TimeTravel,
+        Toxic,
+        Unobserved,
+    )
     from holdback.history.history import History
     from holdback.oracles.judgement import Finding, Judgement, Oracle
     from holdback.oracles.rejections import no_endless_rejection
@@ -24,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "After",
+    "Answer",
     "Cut",
     "Delay",
     "Fault",
@@ -33,22 +48,46 @@ __all__ = [
     "Hold",
     "HoldbackError",
     "Judgement",
+    "Kill",
     "Lane",
     "Link",
     "ObjectSeen",
     "Oracle",
     "Outcome",
+    "Pause",
     "RequestSeen",
+    "Restart",
+    "Slow",
+    "TimeTravel",
+    "Toxic",
     "Trial",
     "Undecidable",
+    "Unobserved",
     "experiment",
     "no_endless_rejection",
+    "stale_state",
+    "time_travel",
+    "unobserved_state",
 ]
 
 _HOMES = {
     "holdback.errors": ("HoldbackError", "Undecidable"),
+    "holdback.faults.patterns": ("stale_state", "time_travel", "unobserved_state"),
     "holdback.faults.triggers": ("After", "FaultEnded", "ObjectSeen", "RequestSeen"),
-    "holdback.faults.values": ("Cut", "Delay", "Fault", "Hold"),
+    "holdback.faults.values": (
+        "Answer",
+        "Cut",
+        "Delay",
+        "Fault",
+        "Hold",
+        "Kill",
+        "Pause",
+        "Restart",
+        "Slow",
+        "TimeTravel",
+        "Toxic",
+        "Unobserved",
+    ),
     "holdback.history.history": ("History",),
     "holdback.oracles.judgement": ("Finding", "Judgement", "Oracle"),
     "holdback.oracles.rejections": ("no_endless_rejection",),
