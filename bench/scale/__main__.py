@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -35,7 +35,7 @@ _BAR, _WIDTH = 24, 120
 
 def main() -> int:
     """Measure, report; 0 when all was measured, 130 after Ctrl-C, 1 when something failed."""
-    options = _parse()
+    options = parse(sys.argv[1:])
     console, progress = Console(), Progress()
     if not console.is_terminal:
         console = Console(width=_WIDTH)  # nobody's terminal sets a limit
@@ -68,7 +68,8 @@ def main() -> int:
     return code
 
 
-def _parse() -> argparse.Namespace:
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options; a wrong one ends the program with a message."""
     parser = argparse.ArgumentParser(prog="nox -s scale --", description=__doc__)
     parser.add_argument("--pods", type=int, default=1000, help="pods of each measurement (default: 1000)")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each arm (default: 3)")
@@ -81,7 +82,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--alone", action="store_true", help="no other controller adds finalizers")
     parser.add_argument("--report", type=Path, default=Path("scale-report"), help="where the figures go")
     parser.add_argument("--logs", type=Path, help="where the logs of all processes stay (default: nowhere)")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.pods < 1 or options.rounds < 1:
         parser.error("--pods and --rounds must be 1 or more")
     return options

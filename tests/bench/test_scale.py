@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
+from bench.scale.__main__ import parse
 from bench.scale.load import OTHERS, Counts, Load
 from bench.scale.measuring import Measured, Wanted
 from bench.scale.report import append, pairs, summary, table, verdict
@@ -23,6 +25,30 @@ from holdback.errors import ClusterError
 
 WANTED = Wanted(pods=3, qps=None, others=True)
 Object = dict[str, Any]
+
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "finalizers.md"
+COMMANDS = re.findall(r"^nox -s scale -- (.*?)(?:\s+#.*)?$", DOCUMENT.read_text(), re.MULTILINE)
+
+
+def test_the_document_has_commands() -> None:
+    """The next test tries several."""
+    assert len(COMMANDS) >= 3
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_documents_commands_parse(command: str) -> None:
+    """What the document tells to type is understood."""
+    assert parse(command.split()).pods > 0
+
+
+@pytest.mark.parametrize("command", ["--pods 0", "--rounds 0", "--throttle some"])
+def test_nonsense_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A load that cannot be is refused with a message before anything starts."""
+    with pytest.raises(SystemExit) as ended:
+        parse(command.split())
+    assert ended.value.code == 2
+    assert command.split(maxsplit=1)[0] in capsys.readouterr().err
 
 
 def measured(arm: str, round_: int, seconds: float, *, complete: bool = True) -> Measured:
