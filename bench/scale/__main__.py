@@ -19,7 +19,7 @@ from rich.console import Console
 from bench.figures import machine
 from bench.scale.load import Counts
 from bench.scale.measuring import Measured, Wanted, measure
-from bench.scale.report import append, summary, table, verdict
+from bench.scale.report import append, interrupted, summary, table, verdict
 from holdback import process
 from holdback.binaries import Binaries, Progress
 from holdback.binaries.progress import Task
@@ -125,8 +125,10 @@ def _bar(counts: Counts, pods: int) -> str:
 def _report(console: Console, found: list[Measured], out: Path) -> None:
     if not found:
         return
-    console.print(table(found))
-    console.print(verdict(found), highlight=False)
+    if any(each.complete for each in found):
+        console.print(table(found))
+    for line in [*interrupted(found), verdict(found)]:
+        console.print(line, highlight=False)
     name = found[0].wanted.throttle.replace(" ", "-")
     path = out / f"{found[0].wanted.pods}-pods-{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from bench.scale.measuring import Measured, Wanted
 from holdback.statistics.ratio import Ratio, paired_ratio
 from holdback.trials.arms import ARMS, CONTROL, TREATMENT
 
-__all__ = ["LIMIT", "append", "pairs", "summary", "table", "verdict"]
+__all__ = ["LIMIT", "append", "interrupted", "pairs", "summary", "table", "verdict"]
 
 LIMIT = 1.05
 """The fix may make the whole at most so many times slower."""
@@ -97,8 +97,7 @@ def table(found: Sequence[Measured]) -> Table:
         ratio = paired_ratio(pairs(complete, value))
         cells = [_middle(complete, arm, value, form) for arm in ARMS]
         made.add_row(name, *cells, f"{ratio.estimate:.3f}" if ratio else "", _interval(ratio) if ratio else "")
-    cut = len(found) - len(complete)
-    made.caption = "medians of the complete rounds" + (f"; {cut} interrupted one left out" if cut else "")
+    made.caption = "medians of the complete rounds"
     return made
 
 
@@ -109,6 +108,21 @@ def _company(wanted: Wanted) -> str:
 def _middle(found: Sequence[Measured], arm: str, value: Callable[[Measured], float | None], form: str) -> str:
     values = [known for each in found if each.arm == arm and (known := value(each)) is not None]
     return format(median(values), form) if values else "-"
+
+
+def interrupted(found: Sequence[Measured]) -> list[str]:
+    """What the measurements that did not end had shown until then, a line for each."""
+    return [
+        f"Interrupted: round {each.round}, {each.arm}, after {each.seconds:.0f} s: {each.counts.created} created, "
+        f"{each.counts.finished} finished, {each.counts.released} let go of (median after {_seconds(each.wait_median)}), "
+        f"{each.counts.lost} of {each.counts.added} finalizers lost"
+        for each in found
+        if not each.complete
+    ]
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f} s"
 
 
 def summary(found: Sequence[Measured]) -> dict[str, Any]:

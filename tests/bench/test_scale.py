@@ -16,7 +16,7 @@ from rich.console import Console
 from bench.scale.__main__ import parse
 from bench.scale.load import OTHERS, Counts, Load
 from bench.scale.measuring import Measured, Wanted
-from bench.scale.report import append, pairs, summary, table, verdict
+from bench.scale.report import append, interrupted, pairs, summary, table, verdict
 from bench.scale.usage import Counted, Usage, counted
 from holdback.clusters.api import Api
 from holdback.clusters.kinds import PODS, Kind
@@ -108,7 +108,14 @@ def test_the_table_shows_both_arms_and_leaves_out_what_was_interrupted() -> None
     ]
     (conflicts,) = [line for line in text.splitlines() if "Kueue's conflicts" in line]
     assert " 3 " in conflicts
-    assert "1 interrupted one left out" in text
+    assert "control (2)" in text
+
+
+def test_an_interrupted_measurement_is_told_by_itself() -> None:
+    """What an interrupted measurement had shown is a line of its own, and a whole one is not."""
+    (line,) = interrupted([*rounds((10.0, 20.0)), measured("control", 2, 99.0, complete=False)])
+    assert "round 2, control, after 99 s" in line
+    assert "1 of 3 finalizers lost" in line
 
 
 def test_measurements_are_kept_as_plain_data(tmp_path: Path) -> None:
