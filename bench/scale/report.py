@@ -114,8 +114,8 @@ def interrupted(found: Sequence[Measured]) -> list[str]:
     """What the measurements that did not end had shown until then, a line for each."""
     return [
         f"Interrupted: round {each.round}, {each.arm}, after {each.seconds:.0f} s: {each.counts.created} created, "
-        f"{each.counts.finished} finished, {each.counts.released} let go of (median after {_seconds(each.wait_median)}), "
-        f"{each.counts.lost} of {each.counts.added} finalizers lost"
+        f"{each.counts.finished} finished, {each.counts.released} let go of "
+        f"(median after {_seconds(each.wait_median)}), {each.counts.lost} of {each.counts.added} finalizers lost"
         for each in found
         if not each.complete
     ]
