@@ -143,6 +143,24 @@ def test_a_paused_child_stops_by_sigterm(run: Run) -> None:
         counter.pause()
 
 
+def test_a_child_that_somebody_else_stopped_is_told(run: Run) -> None:
+    """A child is fine while we paused it ourselves, and not when it was stopped from outside."""
+    idle = up(run, "stopped", _IDLE)
+    idle.pause()
+    assert poll(lambda: psutil.Process(idle.pid).status() == psutil.STATUS_STOPPED, within=5)
+    idle.check()
+    idle.resume()
+    idle.check()
+    os.kill(idle.pid, signal.SIGSTOP)
+    assert poll(lambda: psutil.Process(idle.pid).status() == psutil.STATUS_STOPPED, within=5)
+    with pytest.raises(ProcessError, match=f"stopped .pid {idle.pid}. was stopped from outside") as error:
+        idle.check()
+    assert f"kill -CONT {idle.pid}" in error.value.remedy
+    os.kill(idle.pid, signal.SIGCONT)
+    assert poll(lambda: psutil.Process(idle.pid).status() != psutil.STATUS_STOPPED, within=5)
+    idle.check()
+
+
 def test_a_grandchild_goes_with_its_parent(run: Run) -> None:
     """What a child started in its process group is killed when the child ends, however that happens."""
     code = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {_IDLE!r}]).pid, flush=True)"

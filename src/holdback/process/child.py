@@ -39,6 +39,7 @@ class Child:
         self.log = log
         self._process = process
         self._log_start = log_start
+        self._paused = False
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -52,13 +53,19 @@ class Child:
             return self._process.returncode is None
 
     def check(self) -> None:
-        """Say so if it is gone.
+        """Say so if it is gone, or somebody else than we paused it: what then does not happen is no finding.
 
         Raises:
             ProcessExited: with its exit code or signal and the end of its log.
+            ProcessError: it is stopped.
         """
-        if not self.alive():
-            raise self._exited()
+        with self._lock:
+            self._check_there()
+            if not self._paused and psutil.Process(self.pid).status() == psutil.STATUS_STOPPED:
+                raise ProcessError(
+                    f"{self.name} (pid {self.pid}) was stopped from outside, by SIGSTOP or the like",
+                    remedy=f"find out who did it; `kill -CONT {self.pid}` lets it go on",
+                )
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines it wrote, read from the end however long the log is."""
@@ -98,8 +105,10 @@ class Child:
         Raises:
             ProcessExited: it is gone.
         """
-        self.check()
-        self._signal(signal.SIGSTOP)
+        with self._lock:
+            self._check_there()
+            self._paused = True
+            self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let a paused one go on.
@@ -107,8 +116,14 @@ class Child:
         Raises:
             ProcessExited: it is gone.
         """
-        self.check()
-        self._signal(signal.SIGCONT)
+        with self._lock:
+            self._check_there()
+            self._signal(signal.SIGCONT)
+            self._paused = False
+
+    def _check_there(self) -> None:
+        if not self.alive():
+            raise self._exited()
 
     def _ended(self) -> bool:
         """Whether it is dead and not yet reaped; as long as it is not reaped, its pid cannot be reused."""
