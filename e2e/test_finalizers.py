@@ -5,6 +5,8 @@ removal from the pod as it knows it. The scenarios aim: they hold that write on 
 would learn better) while another controller changes the finalizers.
 """
 
+import pytest
+
 import holdback
 from holdback.controllers.kueue import (
     Pods,
@@ -112,6 +114,7 @@ def test_what_owners_do_at_once_is_all_kept(pods: Pods, trial: holdback.Trial) -
     trial.settle(within=WITHIN)
 
 
+@pytest.mark.unaimed
 @holdback.experiment(oracles=ORACLES)
 def test_nobody_aims(pods: Pods, trial: holdback.Trial) -> None:
     """With 200 ms on Kueue's writes, one finalizer is added to one pod at a random moment of the next two seconds."""
