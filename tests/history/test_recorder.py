@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdback.clusters.kinds import JOBS, PODS, Kind
-from holdback.errors import EvidenceError
+from holdback.errors import EvidenceError, ProcessExited
 from holdback.history.events import Event, Note, ObjectChange, Request, Step
 from holdback.history.recorder import Recorder
 from tests.history.test_requests import line
@@ -112,6 +112,22 @@ def test_a_waiter_is_woken_at_once() -> None:
         event = recorder.await_event(lambda e: isinstance(e, Step) and e.name == "evicted", within=30, mark=mark)
         assert event is not None
         assert time.monotonic() - began < 5
+
+
+def test_waiting_ends_when_a_check_fails() -> None:
+    """What can never come any more is not waited for, and what came before is still found."""
+
+    def dead() -> None:
+        raise ProcessExited("kueue died")
+
+    with Recorder() as recorder:
+        mark = recorder.mark()
+        began = time.monotonic()
+        with pytest.raises(ProcessExited):
+            recorder.await_event(lambda _: True, within=30, mark=mark, check=dead)
+        assert time.monotonic() - began < 5
+        recorder.step("seen")
+        assert recorder.await_event(lambda _: True, within=30, mark=mark, check=dead)
 
 
 def test_waiting_ends_when_time_is_up() -> None:

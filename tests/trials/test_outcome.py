@@ -62,8 +62,12 @@ def test_the_gravest_word_decides(findings: list[Finding], notes: list[Note], ou
 
 
 def test_a_dead_world_explains_more_than_what_came_of_it() -> None:
-    """When the scenario failed and the world is dead, the reason is the world's."""
-    notes = (Note(1, "scenario", "not admitted in 30 s", fatal=True), Note(2, "world", "kueue died", fatal=True))
+    """When the scenario and its clean-up failed and the world is dead, the reason is the world's."""
+    notes = (
+        Note(1, "scenario", "not admitted in 30 s", fatal=True),
+        Note(2, "clean-up", "no answer", fatal=True),
+        Note(3, "world", "kueue died", fatal=True),
+    )
     assert conclude(History(notes), [H]) == (Outcome.INVALID, "world: kueue died")
 
 

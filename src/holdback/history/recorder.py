@@ -28,6 +28,7 @@ __all__ = ["Follower", "Recorder", "Watchable"]
 _READ_EVERY = 0.005
 """Seconds between two looks at an access log: faults may be waiting for a request."""
 _END_WITHIN = 10.0
+_CHECK_EVERY = 1.0
 """Seconds a recording thread gets to end."""
 
 
@@ -120,15 +121,30 @@ class Recorder:
             while self._events and (oldest is None or self._events[0][0] < oldest):
                 self._events.popleft()
 
-    def await_event(self, predicate: Callable[[Event], bool], *, within: float, mark: int) -> Event | None:
+    def await_event(
+        self,
+        predicate: Callable[[Event], bool],
+        *,
+        within: float,
+        mark: int,
+        check: Callable[[], None] = lambda: None,
+    ) -> Event | None:
         """The first event after the mark, in the order of arrival, that satisfies `predicate`.
 
-        Waits for it up to `within` seconds, then gives None. `predicate` sees each event once.
+        Waits for it up to `within` seconds, then gives None. `predicate` sees each event once. `check` is called at
+        the end and every second until then; what it raises (that the world is dead, say) ends the waiting.
 
         Raises:
             EvidenceError: recording has failed, so the event may never come.
         """
-        return self.follow(mark).await_event(predicate, within=within)
+        events, deadline = self.follow(mark), self._clock.monotonic() + within
+        while True:
+            left = deadline - self._clock.monotonic()
+            if found := events.await_event(predicate, within=min(left, _CHECK_EVERY)):
+                return found
+            check()
+            if left <= _CHECK_EVERY:
+                return None
 
     def follow(self, mark: int) -> Follower:
         """A reader of the events after the mark, which must stay open meanwhile."""

@@ -124,7 +124,8 @@ def conclude(history: History, findings: Sequence[Finding]) -> tuple[Outcome, st
     """The outcome and its reason: a fatal note beats any finding, a violation beats an open question."""
     notes = [note for _, note in history.notes()]
     # The world is asked last and explains most: that a process died, rather than what then did not happen.
-    if fatal := sorted((note for note in notes if note.fatal), key=lambda note: note.source == "scenario"):
+    fatal = [note for note in notes if note.fatal]
+    if fatal := sorted(fatal, key=lambda note: (note.source != "world", note.source == "scenario")):
         return Outcome.INVALID, f"{fatal[0].source}: {fatal[0].text}"
     if violations := _reasons(findings, Judgement.VIOLATED):
         return Outcome.VIOLATED, violations

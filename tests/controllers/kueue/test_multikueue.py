@@ -6,6 +6,7 @@ what every experiment shows.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,7 +16,7 @@ import pytest
 from holdback.clusters.kinds import JOBS, Kind
 from holdback.controllers.kueue import MultiKueue, MultiKueueWorld, multikueue
 from holdback.controllers.kueue.kinds import CLUSTER_QUEUES, WORKLOADS
-from holdback.errors import ClusterError, FaultError
+from holdback.errors import ClusterError, FaultError, HoldbackError, ProcessExited
 from holdback.history.events import Event
 from holdback.history.recorder import Recorder
 from holdback.traffic.lanes import Link
@@ -105,9 +106,14 @@ class World:
             recorder=self.recorder,
             network=SimpleNamespace(links=links),
             links=lambda _arm: links[:2],
-            check=lambda: None,
+            check=self.check,
         )
+        self.death: HoldbackError | None = None
         self.driver = MultiKueue(cast("MultiKueueWorld", world), self.trial)
+
+    def check(self) -> None:
+        if self.death:
+            raise self.death
 
     def submit(self) -> multikueue.Job:
         """As `MultiKueue.submit`, with a Kueue that makes the Workload `job-a` at once."""
@@ -191,6 +197,21 @@ def test_a_clean_world_is_called_clean(world: World) -> None:
     assert world.driver.is_clean
     assert world.trial.steps["cleaned"] == {"left": []}
     assert worker.done == []
+
+
+def test_a_dead_world_is_not_waited_for(world: World) -> None:
+    """Once a process of the world is gone nothing is awaited and nothing cleaned: the world is thrown away."""
+    job = world.submit()
+    world.death = ProcessExited("kueue died")
+    began = time.monotonic()
+    with pytest.raises(ProcessExited):
+        world.driver.admitted(job, within=60)
+    asked = len(world.apis[MANAGER].done)
+    with pytest.raises(ProcessExited):
+        world.driver.clean()
+    assert time.monotonic() - began < 10
+    assert len(world.apis[MANAGER].done) == asked
+    assert not world.driver.is_clean
 
 
 def test_what_is_left_is_told_and_forced(world: World) -> None:

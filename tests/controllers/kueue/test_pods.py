@@ -6,6 +6,7 @@ Kueue behaves as expected is what the experiments show.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +17,7 @@ from holdback.clusters.kinds import PODS, Kind
 from holdback.controllers.kueue import Pods, PodsWorld, pods
 from holdback.controllers.kueue.kinds import WORKLOADS
 from holdback.controllers.kueue.pods import GATE, KUEUE_FINALIZER, Pod
-from holdback.errors import ClusterError
+from holdback.errors import ClusterError, HoldbackError, ProcessExited
 from holdback.history.events import ObjectChange, Request
 from holdback.history.recorder import Recorder
 from holdback.traffic.lanes import Link
@@ -98,9 +99,14 @@ class World:
             clusters={ARM: SimpleNamespace(api=self.cluster)},
             links={ARM: Link(CLIENT, CLUSTER)},
             recorder=self.recorder,
-            check=lambda: None,
+            check=self.check,
         )
+        self.death: HoldbackError | None = None
         self.driver = Pods(cast("PodsWorld", world), self)
+
+    def check(self) -> None:
+        if self.death:
+            raise self.death
 
     def step(self, name: str, **detail: Any) -> None:
         self.steps.append((name, detail, len(self.cluster.log)))
@@ -198,18 +204,30 @@ def test_admitted_means_all_of_them(world: World) -> None:
     world.driver.admitted([first, second], within=1)
 
 
+def test_a_dead_world_is_not_waited_for(world: World, pod: Pod) -> None:
+    """Once a process of the world is gone no pod is awaited and nothing is cleaned: the world is thrown away."""
+    world.death = ProcessExited("kueue died")
+    began = time.monotonic()
+    with pytest.raises(ProcessExited):
+        world.driver.admitted([pod], within=60)
+    with pytest.raises(ProcessExited):
+        world.driver.clean()
+    assert time.monotonic() - began < 10
+    assert not world.driver.is_clean
+
+
 def test_admitted_waits_until_kueue_rests(world: World, pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as Kueue goes on writing to pods, up to the deadline, the scenario does not go on."""
     world.sees(PODS, pod.name)
     asked: list[int] = []
     original = world.recorder.await_event
 
-    def busy(*arguments: Any, within: float, mark: int) -> Any:
+    def busy(*arguments: Any, within: float, mark: int, **more: Any) -> Any:
         if within == pods._QUIET and len(asked) < 3:
             asked.append(mark)
             path = f"/api/v1/namespaces/{ARM}/pods/{pod.name}"
             world.recorder.record(Request(1.0, CLIENT, CLUSTER, "PATCH", path, 200, 0.1))
-        return original(*arguments, within=within, mark=mark)
+        return original(*arguments, within=within, mark=mark, **more)
 
     monkeypatch.setattr(world.recorder, "await_event", busy)
     world.driver.admitted([pod], within=5)

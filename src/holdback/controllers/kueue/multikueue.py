@@ -219,9 +219,8 @@ class MultiKueue:
         since = mark or self._mark
         if since is None:
             raise ConfigurationError(f"{what} was awaited before any Job was submitted")
-        found = self._world.recorder.await_event(matches, within=within, mark=since)
+        found = self._world.recorder.await_event(matches, within=within, mark=since, check=self._world.check)
         if not isinstance(found, ObjectChange):
-            self._world.check()
             raise ClusterError(
                 f"{what} was not seen within {within:g} s", remedy="see the trial's timeline and Kueue's log"
             )
@@ -235,7 +234,9 @@ class MultiKueue:
         Raises:
             ClusterError: what was left after 20 s (the oracle `no_orphan` judges that) could not even be
                 removed by force.
+            HoldbackError: the world is dead; it is not waited for.
         """
+        self._world.check()
         if self._mark is not None:
             self._world.recorder.forget(self._mark)
         # First the step: whatever gets better from here on is due to the clean-up.
@@ -255,7 +256,11 @@ class MultiKueue:
         self.is_clean = True
 
     def _await_clean(self, within: float) -> list[str]:
-        poll(lambda: not self._left(), within=within, every=0.1)
+        def clean() -> bool:
+            self._world.check()
+            return not self._left()
+
+        poll(clean, within=within, every=0.1)
         return self._left()
 
     def _left(self) -> list[str]:

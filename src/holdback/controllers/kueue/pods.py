@@ -191,7 +191,9 @@ class Pods:
 
         Raises:
             ClusterError: something resists even removal by force.
+            HoldbackError: the world is dead; it is not waited for.
         """
+        self._world.check()
         # What is under way should end first: cleaning up is not what the oracles are to judge.
         poll(lambda: not self._unreleased(), within=_LET_GO_WITHIN, every=0.02)
         if self._mark is not None:
@@ -239,8 +241,8 @@ class Pods:
             return not left
 
         assert self._mark is not None, "nothing was submitted"
-        if self._world.recorder.await_event(complete, within=within, mark=self._mark) is None:
-            self._world.check()
+        seen = self._world.recorder.await_event(complete, within=within, mark=self._mark, check=self._world.check)
+        if seen is None:
             raise ClusterError(
                 f"{len(left)} of {len(wanted)} pods were not {what} within {within:g} s",
                 remedy="see the trial's timeline and Kueue's log",
@@ -284,6 +286,7 @@ class Pods:
 
     def _await_clean(self) -> list[str]:
         def clean() -> bool:
+            self._world.check()
             self._disown()  # again: without the fix Kueue may bring one back
             return not self._left()
 
