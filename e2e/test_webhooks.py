@@ -1,15 +1,17 @@
-"""Faults on a controller and on its admission webhooks, with a real Kueue."""
+"""Faults on a controller, on its admission webhooks and on its informers, with a real Kueue."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from itertools import count
 
 import pytest
 
 from holdback.binaries import Binaries
+from holdback.clock import poll
 from holdback.clusters import LocalCluster, local_clusters
 from holdback.clusters.kinds import Kind
 from holdback.controllers.kueue.controller import Settings
@@ -17,7 +19,7 @@ from holdback.controllers.kueue.source import KueueBuild
 from holdback.controllers.kueue.starting import client_of, start_kueues, webhooks_of
 from holdback.errors import ClusterError
 from holdback.faults.injection import inject
-from holdback.faults.values import Cut, Delay, Fault, Hold, Kill, Pause, Restart
+from holdback.faults.values import Cut, Delay, Fault, Hold, Kill, Pause, Restart, Unobserved
 from holdback.process import Program, Run
 from holdback.traffic.lanes import Link
 from holdback.traffic.network import Network, network
@@ -26,6 +28,7 @@ pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are non
 
 NAME = "one"
 PIPE = webhooks_of(NAME)
+LINK = Link(client_of(NAME), NAME, ("resourceflavors",))
 FLAVORS = Kind("kueue.x-k8s.io", "v1beta1", "ResourceFlavor", "resourceflavors", namespaced=False)
 _numbers = count()
 
@@ -41,22 +44,26 @@ class Piped:
     def put(self, *faults: Fault) -> AbstractContextManager[None]:
         return inject(self.net, faults, lambda *_: None)
 
-    def create(self) -> float:
+    def create(self, name: str = "") -> float:
         """Make an object that Kueue's webhooks are asked about; the seconds it took."""
         begin = time.monotonic()
-        self.cluster.api.create(FLAVORS, {"metadata": {"name": f"flavor-{next(_numbers)}"}})
+        self.cluster.api.create(FLAVORS, {"metadata": {"name": name or f"flavor-{next(_numbers)}"}})
         return time.monotonic() - begin
+
+    def hears_of(self, name: str) -> bool:
+        """Whether Kueue logged that its informer told it of the flavor."""
+        lines = self.kueue.log.read_text().splitlines()
+        return any("ResourceFlavor create event" in line and f'"{name}"' in line for line in lines)
 
 
 @pytest.fixture(scope="module")
 def piped(holdback_run: Run, holdback_binaries: Binaries, kueue_builds: Mapping[str, KueueBuild]) -> Iterator[Piped]:
-    link = Link(client_of(NAME), NAME)
     wanted = {NAME: (kueue_builds["control"], Settings())}
     with ExitStack() as stack:
         clusters = stack.enter_context(local_clusters(holdback_run, holdback_binaries, [NAME]))
-        net = stack.enter_context(network(holdback_run, holdback_binaries, {link: clusters[NAME].access}))
-        kueues = start_kueues(stack, holdback_run, clusters, net, links={NAME: link}, wanted=wanted, piped=True)
-        yield Piped(clusters[NAME], net, kueues[link.client])
+        net = stack.enter_context(network(holdback_run, holdback_binaries, {LINK: clusters[NAME].access}))
+        kueues = start_kueues(stack, holdback_run, clusters, net, links={NAME: LINK}, wanted=wanted, piped=True)
+        yield Piped(clusters[NAME], net, kueues[LINK.client])
 
 
 def test_a_slow_webhook(piped: Piped) -> None:
@@ -81,6 +88,19 @@ def test_a_webhook_that_does_not_answer(piped: Piped) -> None:
         piped.create()
     assert time.monotonic() - begin >= 9
     piped.create()
+
+
+def test_a_real_informer_never_learns_of_what_it_did_not_observe(piped: Piped) -> None:
+    """Kueue hears of an object that stays, never of one that came and went; without the fault it hears of both."""
+    for number, fault in enumerate([None, Unobserved(LINK.watch("resourceflavors"))]):
+        with piped.put(fault) if fault else nullcontext():
+            piped.create(f"guest-{number}")
+            piped.cluster.api.patch(FLAVORS, f"guest-{number}", {"metadata": {"finalizers": None}})
+            piped.cluster.api.delete(FLAVORS, f"guest-{number}")
+            assert piped.cluster.api.get(FLAVORS, f"guest-{number}") is None
+            piped.create(f"stays-{number}")
+        assert poll(partial(piped.hears_of, f"stays-{number}"), within=10)
+    assert [piped.hears_of(f"guest-{number}") for number in range(2)] == [True, False]
 
 
 @pytest.mark.parametrize("kind", [Kill, Restart, Pause])

@@ -4,7 +4,7 @@ import pytest
 
 from holdback.errors import ConfigurationError
 from holdback.faults.values import Answer, Cut, Delay, Fault, Hold, Slow, TimeTravel, Toxic, Unobserved
-from holdback.traffic.lanes import Link, Pipe
+from holdback.traffic.lanes import Lane, Link, Pipe
 
 LINK = Link("kueue", "worker1", ("workloads",))
 
@@ -30,7 +30,7 @@ def test_a_negative_delay_is_refused(milliseconds: float, jitter: float) -> None
         (Toxic(LINK, "limit_data", {"bytes": 9}), "limit_data (bytes 9) on kueue>worker1"),
         (Answer(LINK, 503), "answer 503 on kueue>worker1"),
         (Answer(LINK, 429, times=2, retry_after=1), "answer 429 (retry after 1 s) 2 times on kueue>worker1"),
-        (Unobserved(LINK), "unobserved kueue>worker1"),
+        (Unobserved(LINK.watches), "unobserved kueue>worker1/watches"),
         (TimeTravel(LINK), "time travel of kueue>worker1"),
     ],
 )
@@ -53,6 +53,13 @@ def test_an_answer_that_is_no_refusal_is_refused(status: int, times: int | None,
     """An answer is an HTTP error, at least once, and to be asked again in the future."""
     with pytest.raises(ConfigurationError):
         Answer(LINK, status, times=times, retry_after=retry_after)
+
+
+@pytest.mark.parametrize("target", [LINK, LINK.reads, LINK.writes])
+def test_only_watches_go_unobserved(target: Lane) -> None:
+    """Nothing is observed through reads and writes, so nothing can go unobserved there."""
+    with pytest.raises(ConfigurationError, match="no lane of watches"):
+        Unobserved(target)
 
 
 def test_every_fault_can_be_a_key() -> None:

@@ -40,3 +40,8 @@ def test_every_lane_one_can_name_is_among_them(lane: Lane) -> None:
 def test_links_with_other_watches_are_not_the_same() -> None:
     """Two links between the same ends with other lanes differ, so that a fault never misses a lane in silence."""
     assert Link("kueue", "worker1") != LINK
+
+
+def test_lanes_of_watches_are_known() -> None:
+    """The lanes of a watched resource and of all other watches carry watches, reads and writes do not."""
+    assert [lane.kind for lane in LINK.lanes if lane.is_watch] == ["watch:workloads", "watch:jobs", "watches"]

@@ -378,6 +378,12 @@ def test_nothing_goes_unobserved_where_nobody_watches(net: Network) -> None:
         pass
 
 
+def test_reads_cannot_go_unobserved(net: Network) -> None:
+    """A lane through which no watch goes is refused before anything happens."""
+    with pytest.raises(FaultError, match="no watch goes through"), net.unobserved(LINK.lanes):
+        pytest.fail("the fault must not start")
+
+
 def test_a_watch_that_does_not_come_back_is_told(net: Network, watch: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     """When a watch that broke off does not return, nobody knows what its client saw: that is an error."""
     monkeypatch.setattr("holdback.traffic.network._BACK_WITHIN", 0.2)

@@ -173,10 +173,20 @@ class Unobserved:
 
     The watch is held; at the end it breaks off, what was held is thrown away, and going on from where it was is refused
     (410 Expired) as after a compaction, so that informers list anew.
+
+    Raises:
+        ConfigurationError: the target is no lane of watches.
     """
 
     blocks: ClassVar[bool] = True
-    target: Link | Lane
+    target: Lane
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.target, Lane) or not self.target.is_watch:
+            raise ConfigurationError(
+                f"unobserved on {self.target}, which is no lane of watches",
+                remedy="take `link.watch(...)` or `link.watches`",
+            )
 
     def __str__(self) -> str:
         return f"unobserved {self.target}"

@@ -110,16 +110,27 @@ class Expired:
     """410 to every watch that wants to go on from before a revision, as if the cluster had compacted up to there."""
 
     def __init__(self, revision: int) -> None:
-        self.given = 0
         self._revision = revision
+        self._refused = 0
+        self._passed = 0
+
+    @property
+    def back(self) -> int:
+        """How many watchers have come at least.
+
+        One that was refused comes again to begin anew, so the two numbers do not add up. Some begin anew at once:
+        client-go does so by itself when a watch has lasted less than a second.
+        """
+        return max(self._refused, self._passed)
 
     def reply(self, asked: Asked) -> Reply | None:
         query = parse_qs(urlsplit(asked.uri).query)
         version = query.get("resourceVersion", [""])[-1]
         # One that asks for the initial events begins anew, whatever version it names.
         if "sendInitialEvents" in query or not version.isdigit() or not 0 < int(version) < self._revision:
+            self._passed += 1
             return None
-        self.given += 1
+        self._refused += 1
         return Reply(410)
 
 

@@ -126,6 +126,11 @@ class Lane:
         return self.name
 
     @property
+    def is_watch(self) -> bool:
+        """Whether only watches go through."""
+        return self.kind == WATCHES or self.kind.startswith(watch_of(""))
+
+    @property
     def lanes(self) -> tuple[Lane, ...]:
         """Itself: what takes a link takes a lane as well."""
         return (self,)

@@ -224,6 +224,10 @@ class Network:
             FaultError: as for `hold`; and at the end: a watch that broke off did not come back, or there was none.
             ClusterError: the cluster does not say how far it is.
         """
+        if others := [lane for lane in self._chosen("unobserved span", lanes) if not lane.is_watch]:
+            raise FaultError(
+                f"no watch goes through {_names(others)}", remedy="take `link.watch(...)` or `link.watches`"
+            )
         with ExitStack() as after, self.toxic(lanes, "timeout", {"timeout": 0}, lease=lease):
             yield
             after.enter_context(self._expired(lanes, lease))
@@ -371,7 +375,6 @@ class Network:
     def _expired(self, lanes: Sequence[Lane], lease: float) -> Iterator[None]:
         """Watches from before are refused from now on, until each that is open now has been."""
         what = f"expiry on {_names(lanes)}"
-        self._answerable(lanes)
         broken = sum(connections(self._toxiproxy.process, self._ports[lane]) for lane in lanes)
         if not broken:
             raise FaultError(f"{what}: no watch is open there", remedy="aim at the lane of a watch that the client has")
@@ -383,10 +386,10 @@ class Network:
                 effect = Answered(self._router.answers, [self._proxies[lane]], rules[lane.link.cluster])
                 stack.enter_context(in_force(what, effect, lease))
             yield
-            if not poll(lambda: sum(rule.given for rule in rules.values()) >= broken, within=_BACK_WITHIN, every=0.01):
-                given = sum(rule.given for rule in rules.values())
+            if not poll(lambda: sum(rule.back for rule in rules.values()) >= broken, within=_BACK_WITHIN, every=0.01):
+                back = sum(rule.back for rule in rules.values())
                 raise FaultError(
-                    f"{what}: {given} of {broken} watches came back within {_BACK_WITHIN:g} s",
+                    f"{what}: {back} of {broken} watches came back within {_BACK_WITHIN:g} s",
                     remedy="see whether the client is alive and watches what the lane carries",
                 )
 
