@@ -40,15 +40,18 @@ def test_a_changed_oracle_changes_outcomes_and_verdict(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_judged_again_keeps_its_outcome(tmp_path: Path) -> None:
-    """A trial without history, or with a damaged one, is told and stays as it was."""
+    """A trial without history, or with a damaged or unreadable one, is told and stays as it was."""
     other = treatment(ROW, Outcome.HOLDS)
-    store = stored(tmp_path, stuck(), ROW, other)
+    third = replace(other, id="third")
+    store = stored(tmp_path, stuck(), ROW, other, third)
+    store.history_path(third.id).write_bytes(bytes(range(256)))
     store.history_path(ROW.id).unlink()
     with store.history_path(other.id).open("a") as file:
         file.write("{torn\n")
     rejudged = judge_again(store, lambda _: [saying(Judgement.UNKNOWN)])
-    assert rejudged.now == rejudged.before == (ROW, other)
-    assert rejudged.kept == (f"{ROW.id} has no history", f"the history of {other.id} is damaged")
+    assert rejudged.now == rejudged.before == (ROW, other, third)
+    assert rejudged.kept[:2] == (f"{ROW.id} has no history", f"the history of {other.id} is damaged")
+    assert rejudged.kept[2].startswith("the history of third cannot be read: the first line of ")
     assert [damage.line for damage in rejudged.damages] == [len(stuck().events) + 2]
 
 

@@ -162,10 +162,16 @@ class Store:
         """
         path = self.history_path(trial)
         if not path.exists():
-            raise EvidenceError(f"there is no history of a trial {trial!r} in {self.directory}")
+            raise EvidenceError(
+                f"there is no history of a trial {trial!r} in {self.directory}",
+                remedy="a trial that was interrupted, or whose world never stood, has none; trials.jsonl says why",
+            )
         lines, damages = _read(path)
         if not lines or lines[0][0] != 1 or lines[0][1].get("schema") != SCHEMA:
-            raise EvidenceError(f"the first line of {path} is no header of schema {SCHEMA}")
+            raise EvidenceError(
+                f"the first line of {path} is no header of schema {SCHEMA}",
+                remedy="it is damaged, or another holdback wrote it (run.json names its version)",
+            )
         header = lines[0][1]
         events: list[Event] = []
         for number, data in lines[1:]:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from holdback.errors import ConfigurationError, EvidenceError
+from holdback.history.history import History
 from holdback.history.store import Damage, Store
 from holdback.oracles.judgement import Oracle, judge
 from holdback.report.terminal import print_summary
@@ -54,20 +55,31 @@ def judge_again(store: Store, oracles_of: OraclesOf) -> Rejudged:
     found: list[Damage] = list(damages)
     kept: list[str] = []
     for row in rows:
-        if not store.history_path(row.id).exists():
-            kept.append(f"{row.id} has no history")
-            now.append(row)
-            continue
-        history, torn = store.history(row.id)
-        if torn:
-            found += torn
-            kept.append(f"the history of {row.id} is damaged")
+        history = _whole_history(store, row.id, found, kept)
+        if history is None:
             now.append(row)
             continue
         findings = judge(history, oracles[row.experiment])
         outcome, reason = conclude(history, findings)
         now.append(replace(row, outcome=outcome, reason=reason, findings=findings))
     return Rejudged(rows, tuple(now), tuple(found), tuple(kept))
+
+
+def _whole_history(store: Store, trial: str, found: list[Damage], kept: list[str]) -> History | None:
+    """A trial's history, or None with the reason in `kept`, and the lines that are damaged in `found`."""
+    if not store.history_path(trial).exists():
+        kept.append(f"{trial} has no history")
+        return None
+    try:
+        history, torn = store.history(trial)
+    except EvidenceError as error:
+        kept.append(f"the history of {trial} cannot be read: {error.message}")
+        return None
+    if torn:
+        found += torn
+        kept.append(f"the history of {trial} is damaged")
+        return None
+    return history
 
 
 def load_oracles(experiment: str, root: Path) -> Sequence[Oracle]:
