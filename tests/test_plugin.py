@@ -425,6 +425,16 @@ def test_ctrl_c_keeps_and_counts_what_there_is(inner: pytest.Pytester, options: 
     assert "Interrupted: this counts only the trials made so far." in output
 
 
+def test_ctrl_c_before_the_first_trial_is_no_error_of_the_report(inner: pytest.Pytester) -> None:
+    """A run that was interrupted while its world started says that it has no trial, and nothing of missing evidence."""
+    inner.makeconftest(CONFTEST + "\n@pytest.fixture\ndef slow():\n    raise KeyboardInterrupt\n")
+    inner.makepyfile(FIXED.replace("world, trial", "slow, world, trial"))
+    result = inner.runpytest_subprocess()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["No trial was completed*", "Interrupted*", "Evidence: *"])
+    assert "no evidence" not in result.stdout.str() + result.stderr.str()
+
+
 DOSED = (
     ORACLE
     + """

@@ -538,7 +538,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(line)
     if ending.unjudged:
         terminalreporter.write_line(f"{ending.unjudged} trials were begun and not judged.")
-    for page in _write_report(settings.report):
+    for page in _write_report(settings.report) if ending.rows else ():
         terminalreporter.write_line(f"Report: {os.path.relpath(page, config.invocation_params.dir)}")
     report = os.path.relpath(settings.report, config.invocation_params.dir)
     terminalreporter.write_line(f"Evidence: {report}   repeat with: --holdback-seed={settings.seed}")

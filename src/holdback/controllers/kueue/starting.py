@@ -38,9 +38,18 @@ def webhooks_of(cluster: str) -> Pipe:
 
 
 def each(work: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:
-    """`work` on every name at once; the first failure is raised once all have ended."""
-    with ThreadPoolExecutor(len(names)) as pool:
-        return dict(zip(names, pool.map(work, names), strict=True))
+    """`work` on every name at once; the first failure is raised once all have ended.
+
+    After Ctrl-C nobody is waited for: the work ends by itself when the clusters that it asks are gone.
+    """
+    pool = ThreadPoolExecutor(len(names))
+    try:
+        done = dict(zip(names, pool.map(work, names), strict=True))
+    except BaseException as error:
+        pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
+        raise
+    pool.shutdown()
+    return done
 
 
 def start_kueues(
