@@ -19,6 +19,7 @@ import holdback.report.files
 import holdback.report.page
 import holdback.report.terminal
 import holdback.statistics  # noqa: F401
+from holdback.history.store import process_of
 from tests.schema import documented
 
 pytest_plugins = ["pytester"]
@@ -28,6 +29,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 CONFTEST = """
 import contextlib
 import pytest
+from holdback.history.store import process_of
 from holdback.history.recorder import Recorder
 from holdback.traffic.lanes import Link
 
@@ -365,6 +367,21 @@ def broken():
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["treatment: workload.go:12: syntax error", "*mend the patch"])
     assert len(rows_of(inner)) == 1
+
+
+def test_a_report_that_another_run_writes_is_left_alone(inner: pytest.Pytester) -> None:
+    """A second run in the same folder ends at once, says who writes there, and changes nothing."""
+    inner.makepyfile(FIXED)
+    assert inner.runpytest("--count=5").ret == 0
+    told = json.loads((report_of(inner) / "run.json").read_text())
+    told["process"] = process_of(os.getppid())
+    (report_of(inner) / "run.json").write_text(json.dumps(told))
+    before = {path: path.read_bytes() for path in report_of(inner).rglob("*.json*")}
+    result = inner.runpytest("--count=5")
+    assert result.ret == 1
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["another run, of process * is writing*", "*->*--holdback-report*"])
+    assert {path: path.read_bytes() for path in report_of(inner).rglob("*.json*")} == before
 
 
 def test_evidence_that_cannot_be_written_ends_the_run(inner: pytest.Pytester) -> None:

@@ -26,7 +26,7 @@ import pytest
 
 from holdback.errors import BinaryError, ConfigurationError, EvidenceError, HoldbackError
 from holdback.faults.plan import FaultPlan, read_plan
-from holdback.history.store import Damage, Store
+from holdback.history.store import Damage, Store, process_of
 from holdback.trials import runner
 from holdback.trials.arms import ARMS, MARK, TREATMENT
 from holdback.trials.outcome import Outcome, Row, read_rows
@@ -332,6 +332,7 @@ def _begin(config: pytest.Config) -> None:
             "plan": str(settings.plan or ""),
             "count": getattr(config.option, "count", 1),
             "command": [Path(sys.argv[0]).name, *map(str, config.invocation_params.args)],
+            "process": process_of(settings.controller),
             "machine": {"system": platform.platform(), "processors": os.cpu_count(), "load": os.getloadavg()},
             "versions": _versions(),
         }
@@ -466,13 +467,15 @@ def pytest_runtest_makereport(
 
 def _setup_failed(item: pytest.Item, plan: Plan, error: Exception, report: pytest.TestReport) -> None:
     """A world that cannot be had makes the trial INVALID, unless no trial at all could have it."""
+    if isinstance(error, EvidenceError):
+        return  # nothing can be kept of it, or the report is another run's
     try:
         _keep(item, runner.invalid(plan, error, item.config.stash[_SETTINGS].store))
     except EvidenceError as full:
         item.session.shouldfail = full.message
         report.longrepr = str(full)
         return
-    if not isinstance(error, BinaryError | ConfigurationError | EvidenceError):
+    if not isinstance(error, BinaryError | ConfigurationError):
         report.outcome = "skipped"
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import resource
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ import pytest
 from holdback.errors import EvidenceError
 from holdback.history.events import FaultChange, Note, ObjectChange, Request, Step
 from holdback.history.history import History
-from holdback.history.store import Store
+from holdback.history.store import Store, process_of
 
 RUN = {"id": "one", "started": 1_700_000_000.0}
 HISTORY = History(
@@ -39,6 +42,35 @@ def test_a_history_comes_back_as_it_was(store: Store) -> None:
     """Every kind of event, the scope and the state survive the disk."""
     store.record("t", HISTORY)
     assert store.history("t") == (HISTORY, ())
+
+
+def test_a_report_that_is_being_written_is_not_taken_away(store: Store) -> None:
+    """A run is refused the report of another one as long as that one's process lives, by name and with a way out."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        first = {**RUN, "id": "first", "process": process_of(other.pid)}
+        store.begin(first)
+        store.judged({"id": "a"})
+        second = {**RUN, "id": "second", "process": process_of(os.getpid())}
+        with pytest.raises(EvidenceError, match=f"another run, of process {other.pid}, is writing") as error:
+            store.begin(second)
+        assert "--holdback-report" in error.value.remedy
+        store.begin(first)
+        assert store.trials()[0] == [(1, {"id": "a"})]
+        reused = {**first, "process": {"pid": other.pid, "created": 1.0}}
+        store.run_path.write_text(json.dumps(reused))
+        store.begin({**second, "id": "after a reused number"})
+        store.run_path.write_text(json.dumps(first))
+        other.communicate()
+    store.begin(second)
+    assert store.run()["id"] == "second"
+
+
+@pytest.mark.parametrize("process", [None, [], {}, {"pid": "x", "created": 1}, {"pid": -1, "created": 1}])
+def test_a_damaged_process_holds_no_report(store: Store, process: object) -> None:
+    """What run.json says of its process may be anything, and a new run still begins."""
+    store.begin({**RUN, "id": "first", "process": process})
+    store.begin({**RUN, "id": "second"})
+    assert store.run()["id"] == "second"
 
 
 def test_rows_come_back_in_order(store: Store) -> None:

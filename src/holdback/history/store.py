@@ -27,16 +27,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
 from filelock import FileLock
 
 from holdback.errors import EvidenceError
 from holdback.history.events import Event, decode, encode
 from holdback.history.history import History
 
-__all__ = ["SCHEMA", "Damage", "Store"]
+__all__ = ["SCHEMA", "Damage", "Store", "process_of"]
 
 SCHEMA = 1
 """Version of run.json and of the histories."""
+_SAME_START = 2.0
+"""Seconds: systems tell a process's start by a clock that may be set meanwhile."""
 _PARTS = (
     "run.json",
     "plans",
@@ -94,15 +97,21 @@ class Store:
         """Make this the report of `run`, which has at least an `id` and `started` (wall time).
 
         Every process of a run may call it, and only the first call does something. A report of another run moves
-        to `earlier/`.
+        to `earlier/`, unless its `process` (see `process_of`) still writes it.
 
         Raises:
-            EvidenceError: the directory cannot be written.
+            EvidenceError: the directory cannot be written, or another run is writing it.
         """
         with self._locked():
             before = self.run()
             if before.get("id") == run["id"]:
                 return
+            writer: Any = before.get("process")
+            if writer != run.get("process") and _runs(writer):
+                raise EvidenceError(
+                    f"another run, of process {writer['pid']}, is writing the report {self.directory}",
+                    remedy="wait for its end, or choose another directory with --holdback-report",
+                )
             self._move_away(before)
             self.histories.mkdir(exist_ok=True)
             _replace(self.run_path, json.dumps({"schema": SCHEMA, **run}, indent=2, default=str) + "\n")
@@ -227,6 +236,18 @@ class Store:
             yield
         finally:
             lock.release()
+
+
+def process_of(pid: int) -> dict[str, Any]:
+    """What run.json says of the process that a run must not outlive: number and start, as numbers are used again."""
+    return {"pid": pid, "created": psutil.Process(pid).create_time()}
+
+
+def _runs(process: Any) -> bool:
+    try:
+        return bool(abs(psutil.Process(process["pid"]).create_time() - process["created"]) < _SAME_START)
+    except (psutil.Error, KeyError, TypeError, ValueError):
+        return False  # of a killed run, or of an older holdback, which did not tell
 
 
 @contextmanager
