@@ -7,11 +7,14 @@ import pytest
 pytest_plugins = ["fixtures.kueue"]
 
 
+ON_REQUEST = ("quiet", "unaimed")
+"""Markers of what would fail a run for no fault of the code: too busy a machine, too rare a bug."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the measurements that `-m` does not name: a bug that shows too rarely would fail every run."""
-    if "unaimed" in str(config.option.markexpr):
-        return
-    left_out = [item for item in items if item.get_closest_marker("unaimed")]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("unaimed")]
+    """Leave out what carries a marker of `ON_REQUEST`, unless `-m` names it."""
+    left_out = [name for name in ON_REQUEST if name not in str(config.option.markexpr)]
+    unasked = [item for item in items if any(item.get_closest_marker(name) for name in left_out)]
+    if unasked:
+        config.hook.pytest_deselected(items=unasked)
+        items[:] = [item for item in items if not any(item.get_closest_marker(name) for name in left_out)]

@@ -106,6 +106,7 @@ def test_a_cut_is_seen_within_a_second(at: Place, informer: Informer) -> None:
             assert poll(lambda: _watches(at) > before, within=1.0, every=0.005)  # noqa: B023 - asked at once
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("milliseconds", [20, 100])
 def test_a_delay_is_exact_and_leaves_others_alone(at: Place, milliseconds: int) -> None:
     """A delay of d ms adds d within 10% to its own lane's median, and less than 2 ms to that of another."""
