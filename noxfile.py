@@ -75,7 +75,7 @@ def package(session: nox.Session) -> None:
 @nox.session
 def e2e(session: nox.Session) -> None:
     """The experiments, on clusters of their own: builds what is missing, runs, prints the verdict."""
-    session.install("-e", ".")
+    session.install("-e", ".[test]")
     _need_go(session)
     session.run("holdback", "build", *_variants(session.posargs))
     session.run("pytest", *_for_experiments(session.posargs))
