@@ -85,9 +85,11 @@ def test_a_taken_port_is_named(run: Run) -> None:
     assert "took port 23456 " in error.value.remedy
 
 
-def test_a_full_disk_is_named(run: Run) -> None:
-    """When a child ends for want of room the remedy says to make some."""
-    unlucky = start(run, "full", python("raise SystemExit('wal: write: no space left on device')"))
+@pytest.mark.parametrize("goroutines", [0, 60])
+def test_a_full_disk_is_named(run: Run, goroutines: int) -> None:
+    """When a child ends for want of room the remedy says to make some, also above the stacks of a panic."""
+    code = f"raise SystemExit('wal: write: no space left on device' + '\\n\\tmain.go:1 +0x1' * {goroutines})"
+    unlucky = start(run, f"full-{goroutines}", python(code))
     assert poll(lambda: not unlucky.alive(), within=10)
     with pytest.raises(ProcessExited) as error:
         unlucky.check()

@@ -28,6 +28,8 @@ _GRACE = 5.0
 _KILL_WITHIN = 5.0
 _PORT_TAKEN = re.compile(r".*:(\d{2,5})\b.*address already in use", re.IGNORECASE)
 _DISK_FULL = "no space left on device"
+_STACK_TRACES = 500
+"""Lines: a program that panics writes its reason, and then the stacks of all its goroutines."""
 
 
 class Child:
@@ -153,11 +155,11 @@ class Child:
     def _exited(self) -> ProcessExited:
         code = self._process.returncode
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        tail = self.log_tail()
+        tail, clues = self.log_tail(), self.log_tail(_STACK_TRACES)
         remedy = f"its whole log is {self.log}"
-        if taken := _PORT_TAKEN.search(tail):
+        if taken := _PORT_TAKEN.search(clues):
             remedy = f"another program took port {taken[1]} (`ss -ltnp` shows which): end it or start again; {remedy}"
-        elif _DISK_FULL in tail:
+        elif _DISK_FULL in clues:
             remedy = f"make room on the disks of {self.log.parent} and of the run's directory; {remedy}"
         return ProcessExited(f"{self.name} {how}; the end of its log:\n{tail or '(empty)'}", remedy=remedy)
 
