@@ -11,12 +11,17 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdback.cli.main import _parser
+from holdback.history.events import Event, Step
+from holdback.history.history import History
+from holdback.oracles import Judgement
 from holdback.statistics.interval import trials_for_bound
 from holdback.statistics.power import needed_trials
+from tests.report.stories import MANAGER, START, change, workload
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
@@ -107,6 +112,26 @@ def test_every_option_of_ours_is_in_the_readme(table: str) -> None:
 def test_code_runs(block: Block) -> None:
     """Each Python block that is no experiment runs."""
     exec(compile(block.text, str(block), "exec"), {})  # the project's own documents
+
+
+def test_the_oracle_to_learn_from_is_right() -> None:
+    """It counts evictions on the manager, not the changes that tell of one, and decides only once the trial is over."""
+    (block,) = [each for each in blocks("python") if "def evicted_once" in each.text]
+    names: dict[str, Any] = {}
+    exec(compile(block.text, str(block), "exec"), names)  # the project's own document
+    oracle = names["evicted_once"]
+    evicted, requeued = workload(true=("Evicted",)), workload(false=("Evicted",))
+    told: tuple[Event, ...] = (
+        Step(START, "submit", {"workload": "job-a", "manager": MANAGER}),
+        *(change(1 + at, where, evicted) for at in range(3) for where in (MANAGER, "worker1")),
+        change(5, MANAGER, requeued),
+    )
+    again = change(6, MANAGER, evicted)
+    assert oracle(History(told, closed=False)).judgement is Judgement.UNKNOWN
+    assert oracle(History(told)).judgement is Judgement.HOLDS
+    found = oracle(History((*told, again), closed=False))
+    assert (found.judgement, found.reason) == (Judgement.VIOLATED, "evicted 2 times")
+    assert found.events == (1, len(told))
 
 
 def test_experiments_are_collected(tmp_path: Path) -> None:
