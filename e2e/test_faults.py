@@ -29,6 +29,8 @@ CYCLES = 1000
 OPERATIONS = 10_000
 AT_ONCE = 50
 LONG_HOLD = 90.0
+Times = dict[Lane, list[float]]
+"""Milliseconds that requests took."""
 
 
 @pytest.fixture(scope="module")
@@ -112,19 +114,24 @@ def test_a_delay_is_exact_and_leaves_others_alone(at: Place, milliseconds: int) 
     """A delay of d ms adds d within 10% to its own lane's median, and less than 2 ms to that of another."""
     headers = {"Authorization": f"Bearer {at.access.token}"}
     context = ssl.create_default_context(cadata=at.access.ca)
-    plain: dict[Lane, list[float]] = {LINK.reads: [], LINK.writes: []}
-    delayed: dict[Lane, list[float]] = {LINK.reads: [], LINK.writes: []}
+    plain: Times = {LINK.reads: [], LINK.writes: []}
+    delayed: Times = {LINK.reads: [], LINK.writes: []}
     at.write("timed", 0)
     with httpx.Client(
         base_url=at.access.server, verify=context, headers=headers, http2=True, trust_env=False
     ) as client:
-        # Short turns, so that both halves meet the same noise of the machine.
-        for turn in track(range(40), f"{milliseconds} ms"):
-            for into, faults in ((plain, []), (delayed, [Delay(LINK.writes, milliseconds)])):
+        # Short turns in either order and at one pace, so that both halves meet the same noise of the machine.
+        for turn in track(range(60), f"{milliseconds} ms"):
+            halves: list[tuple[Times, float, list[Fault]]] = [
+                (plain, milliseconds / 1000, []),
+                (delayed, 0.0, [Delay(LINK.writes, milliseconds)]),
+            ]
+            for into, pause, faults in halves[:: 1 if turn % 2 else -1]:
                 with put(at, *faults):
                     for _ in range(5):
                         into[LINK.reads].append(_read(client))
                         into[LINK.writes].append(_write(client, turn))
+                        time.sleep(pause)
     added = {lane: statistics.median(delayed[lane]) - statistics.median(plain[lane]) for lane in plain}
     print(f"a delay of {milliseconds} ms added", {lane.kind: f"{value:.2f} ms" for lane, value in added.items()})
     assert added[LINK.writes] == pytest.approx(milliseconds, rel=0.1)

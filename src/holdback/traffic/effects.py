@@ -1,4 +1,4 @@
-"""What Toxiproxy can do to lanes, as effects: toxics on them, and another upstream behind them."""
+"""What Toxiproxy can do to lanes, as effects: toxics on them, no way in, and another upstream behind them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from dataclasses import dataclass
 
 from holdback.traffic.toxiproxy import Toxic, Toxiproxy
 
-__all__ = ["Detour", "Toxics"]
+__all__ = ["Closed", "Detour", "Toxics"]
 
 
 @dataclass(frozen=True, slots=True)
 class Toxics:
-    """Toxics that come and go together; `afresh` ends the open connections first."""
+    """Toxics that come and go together."""
 
     toxiproxy: Toxiproxy
     toxics: Sequence[Toxic]
-    afresh: bool = False
 
     def begin(self) -> None:
-        if self.afresh:
-            self.toxiproxy.bounce(sorted({toxic.proxy for toxic in self.toxics}))
         self.toxiproxy.add(self.toxics)
 
     def undo(self) -> Sequence[str]:
@@ -29,6 +26,23 @@ class Toxics:
     def left(self) -> Sequence[str]:
         found = self.toxiproxy.toxics()
         return [toxic.proxy for toxic in self.toxics if toxic.name in found.get(toxic.proxy, {})]
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Proxies that take no connection and have none."""
+
+    toxiproxy: Toxiproxy
+    proxies: Sequence[str]
+
+    def begin(self) -> None:
+        self.toxiproxy.close(self.proxies)
+
+    def undo(self) -> Sequence[str]:
+        return self.toxiproxy.open(self.proxies)
+
+    def left(self) -> Sequence[str]:
+        return self.toxiproxy.left_closed(self.proxies)
 
 
 @dataclass(frozen=True, slots=True)

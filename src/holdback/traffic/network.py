@@ -6,9 +6,9 @@ it holds slip through when a toxic is put behind it, so that is refused.
 
 - **delay**: Toxiproxy's `latency` on what the cluster sends back, or on what it is sent.
 - **hold**: the same with an hour; taking it off lets everything through, in order and complete.
-- **cut**: the open connections are closed, with whatever is held on them, and Toxiproxy's `timeout` of a millisecond in
-  both directions lets nothing more pass and closes new ones. Not `reset_peer`, which waits for traffic and so spares a
-  silent watch.
+- **cut**: the proxies are disabled, which closes open connections, with whatever is held on them, and refuses new ones.
+  Not a toxic: `reset_peer` waits for traffic and so spares a silent watch, and a connection that `timeout` has closed
+  can block Toxiproxy for good when a toxic in front of it is taken off.
 - **slow**: Toxiproxy's `bandwidth`.
 - **answer**: the router's own answers (`holdback.traffic.answers`); Toxiproxy has no part in them.
 - **unobserved**: Toxiproxy's `timeout` without an end, which drops what it gets and closes the connections when it is
@@ -40,7 +40,7 @@ from holdback.clusters.api import Api
 from holdback.errors import ConfigurationError, FaultError, HoldbackError, TrafficError
 from holdback.process import Run
 from holdback.traffic.answers import Answered, Expired, Reply, Times
-from holdback.traffic.effects import Detour, Toxics
+from holdback.traffic.effects import Closed, Detour, Toxics
 from holdback.traffic.inforce import LEASE, in_force
 from holdback.traffic.lanes import Lane, Link, Pipe, Side
 from holdback.traffic.listening import connections
@@ -148,25 +148,19 @@ class Network:
         """
         stream = _STREAMS[of]
         chosen, toxics = self._toxics(
-            "hold", lanes, lambda proxy, name: [Toxic(proxy, name, "latency", {"latency": _HOUR}, stream)]
+            "hold", lanes, lambda proxy, name: Toxic(proxy, name, "latency", {"latency": _HOUR}, stream)
         )
         with self._last("hold", toxics), in_force(f"hold on {_names(chosen)}", Toxics(self._toxiproxy, toxics), lease):
             yield
 
     def cut(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
-        """Open connections of these lanes are closed, and new ones too, until the end.
+        """Open connections of these lanes are closed, and new ones refused until the end.
 
         The client sees a stream that breaks off, or a request without an answer. Raises as `hold` does.
         """
-
-        def toxics(proxy: str, name: str) -> list[Toxic]:
-            # Upstream too: on a connection kept open, a request could still pass before it is closed.
-            return [
-                Toxic(proxy, f"{name}-requests", "timeout", {"timeout": 1}, stream="upstream"),
-                Toxic(proxy, f"{name}-answers", "timeout", {"timeout": 1}),
-            ]
-
-        return self._fault("cut", lanes, lease, toxics, afresh=True)
+        chosen = self._chosen("cut", lanes)
+        effect = Closed(self._toxiproxy, [self._proxies[lane] for lane in chosen])
+        return in_force(f"cut on {_names(chosen)}", effect, lease)
 
     def slow(
         self, lanes: Sequence[Lane], kilobytes_per_second: int, *, of: Side = "answers", lease: float = LEASE
@@ -303,32 +297,18 @@ class Network:
         kind: str,
         attributes: Mapping[str, int],
     ) -> AbstractContextManager[None]:
-        def toxics(proxy: str, name: str) -> list[Toxic]:
-            return [Toxic(proxy, name, kind, attributes, _STREAMS[of])]
-
-        return self._fault(what, lanes, lease, toxics)
-
-    def _fault(
-        self,
-        what: str,
-        lanes: Sequence[Lane],
-        lease: float,
-        toxics: Callable[[str, str], Sequence[Toxic]],
-        *,
-        afresh: bool = False,
-    ) -> AbstractContextManager[None]:
-        """`toxics`, given a proxy and a name that no other fault has, on every lane within the block."""
-        chosen, made = self._toxics(what, lanes, toxics)
-        if not afresh:
-            self._refuse_behind_a_hold(what, made)
-        return in_force(f"{what} on {_names(chosen)}", Toxics(self._toxiproxy, made, afresh), lease)
+        stream = _STREAMS[of]
+        chosen, toxics = self._toxics(what, lanes, lambda proxy, name: Toxic(proxy, name, kind, attributes, stream))
+        self._refuse_behind_a_hold(what, toxics)
+        return in_force(f"{what} on {_names(chosen)}", Toxics(self._toxiproxy, toxics), lease)
 
     def _toxics(
-        self, what: str, lanes: Sequence[Lane], toxics: Callable[[str, str], Sequence[Toxic]]
+        self, what: str, lanes: Sequence[Lane], toxic: Callable[[str, str], Toxic]
     ) -> tuple[tuple[Lane, ...], list[Toxic]]:
+        """The lanes, and `toxic` for each, given a proxy and a name that no other fault has."""
         chosen = self._chosen(what, lanes)
         name = f"{what.partition(' ')[0]}-{next(self._numbers)}"
-        return chosen, [toxic for lane in chosen for toxic in toxics(self._proxies[lane], name)]
+        return chosen, [toxic(self._proxies[lane], name) for lane in chosen]
 
     @contextmanager
     def _last(self, what: str, toxics: Sequence[Toxic]) -> Iterator[None]:

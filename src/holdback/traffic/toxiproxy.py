@@ -9,6 +9,8 @@ of servers, from any number of threads, over connections that stay open.
 from __future__ import annotations
 
 import contextlib
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -98,15 +100,19 @@ class Toxiproxy:
 
     def __init__(self, process: Child, port: int, ports: Callable[[], int]) -> None:
         self.process = process
-        # Ours for the whole run: a proxy gives up its port for a moment when it leads elsewhere.
+        # Ours for the whole run: a proxy gives up its port while it is closed, or to lead elsewhere.
         self._ports = ports
         self._listening: dict[str, int] = {}
+        self._closed: Counter[str] = Counter()
+        # Held while proxies are renewed, so that whoever lists them misses none.
+        self._closing = threading.RLock()
+        self._locks: dict[str, threading.Lock] = {}
         # Plain urllib3: it takes half the time of httpx or requests, and minds no HTTP_PROXY of the user's shell.
         self._pool = HTTPConnectionPool("127.0.0.1", port, maxsize=_AT_ONCE, timeout=_PATIENCE, retries=False)
         self._api = toxiproxy.server.Toxiproxy()
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="toxiproxy")
 
-    def close(self) -> None:
+    def leave(self) -> None:
         """Close the connections to the server; the server goes on."""
         self._threads.shutdown()
         self._pool.close()
@@ -155,15 +161,19 @@ class Toxiproxy:
         wait(futures)
         return [future.result() for future in futures]
 
+    def _lock(self, proxy: str) -> threading.Lock:
+        """One change at a time: toxics must not come and go while a proxy is renewed."""
+        return self._locks.setdefault(proxy, threading.Lock())
+
     def _add(self, toxic: Toxic) -> bool:
-        with self._asking(f"add {toxic.type} to {toxic.proxy}"):
+        with self._asking(f"add {toxic.type} to {toxic.proxy}"), self._lock(toxic.proxy):
             _proxy(toxic.proxy).add_toxic(
                 type=toxic.type, name=toxic.name, stream=toxic.stream, attributes=dict(toxic.attributes)
             )
         return True
 
     def _remove(self, toxic: Toxic) -> bool:
-        with self._asking(f"remove {toxic.type} from {toxic.proxy}"):
+        with self._asking(f"remove {toxic.type} from {toxic.proxy}"), self._lock(toxic.proxy):
             try:
                 _proxy(toxic.proxy).destroy_toxic(toxic.name)
             except NotFound:
@@ -172,32 +182,72 @@ class Toxiproxy:
 
     def toxics(self) -> dict[str, dict[str, str]]:
         """For every proxy: its toxics' names and types."""
-        with self._asking("list toxics"):
+        with self._closing, self._asking("list toxics"):
             # The library's proxies() leaves out the toxics, and would need a request for each proxy.
             proxies: dict[str, Any] = _Consumer.get("/proxies").json()
         return {name: {toxic["name"]: toxic["type"] for toxic in proxy["toxics"]} for name, proxy in proxies.items()}
 
     def lead(self, upstreams: Mapping[str, str]) -> None:
         """Let proxies lead to these upstreams (host:port); connections through those that led elsewhere are closed."""
-        self._for_all(list(upstreams.items()), lambda item: self._change(item[0], upstream=item[1]))
+        with self._closing:
+            self._for_all(
+                list(upstreams.items()),
+                lambda item: self._renew(item[0], enabled=not self._closed[item[0]], upstream=item[1]),
+            )
 
-    def bounce(self, proxies: Sequence[str]) -> None:
-        """Close all open connections of these proxies, with whatever is held on them; new ones are taken."""
-        self._for_all(proxies, lambda name: self._change(name, enabled=False) and self._change(name, enabled=True))
+    def close(self, proxies: Sequence[str]) -> None:
+        """Let these proxies take no connections and close those that are open, with whatever is held on them.
 
-    def _change(self, name: str, **settings: object) -> bool:
-        with self._asking(f"change {name} to {settings}"):
-            _ask(self._pool, "PATCH", f"/proxies/{name}", settings)
+        Each is closed for as long as anybody who closed it has not opened it. When this fails, open them again.
+        """
+        with self._closing:
+            fresh = [name for name in proxies if not self._closed[name]]
+            self._closed.update(proxies)
+            self._for_all(fresh, lambda name: self._renew(name, enabled=False))
+
+    def open(self, proxies: Sequence[str]) -> list[str]:
+        """Take back a `close` of these proxies; gives those that were open although nobody had opened them."""
+        with self._closing:
+            closed = self.disabled()
+            lost = [name for name in proxies if self._closed[name] and name not in closed]
+            self._closed.subtract([name for name in proxies if self._closed[name]])
+            free = [name for name in proxies if not self._closed[name]]
+            self._for_all(free, self._enable)
+            return lost
+
+    def left_closed(self, proxies: Sequence[str]) -> list[str]:
+        """Those of these proxies that are closed although nobody keeps them so."""
+        with self._closing:
+            return [name for name in self.disabled() if name in proxies and not self._closed[name]]
+
+    def _renew(self, name: str, *, enabled: bool, upstream: str = "") -> bool:
+        """Close a proxy's connections by putting another in its place, with the same port and toxics.
+
+        One that was only disabled would keep what it could not deliver, and would wait for that for ever as soon as a
+        toxic is taken off it.
+        """
+        with self._asking(f"renew {name}"), self._lock(name):
+            old = _ask(self._pool, "GET", f"/proxies/{name}").json()
+            _ask(self._pool, "DELETE", f"/proxies/{name}")
+            new = {"name": name, "listen": old["listen"], "upstream": upstream or old["upstream"], "enabled": False}
+            _ask(self._pool, "POST", "/proxies", new)
+            for toxic in old["toxics"]:  # in their order; before anybody connects
+                _ask(self._pool, "POST", f"/proxies/{name}/toxics", toxic)
+        return self._enable(name) if enabled else True
+
+    def _enable(self, name: str) -> bool:
+        with self._asking(f"enable {name}"):
+            _ask(self._pool, "PATCH", f"/proxies/{name}", {"enabled": True})
         return True
 
     def upstreams(self) -> dict[str, str]:
         """Where every proxy leads, as host:port."""
-        with self._asking("list proxies"):
+        with self._closing, self._asking("list proxies"):
             return {name: proxy.upstream for name, proxy in self._api.proxies().items()}
 
     def disabled(self) -> list[str]:
-        """The proxies that do not listen; we never disable one, so somebody else did."""
-        with self._asking("list proxies"):
+        """The proxies that take no connections."""
+        with self._closing, self._asking("list proxies"):
             return sorted(name for name, proxy in self._api.proxies().items() if not proxy.enabled)
 
     @contextmanager
@@ -242,7 +292,7 @@ def toxiproxy_server(run: Run, executable: Path) -> Iterator[Toxiproxy]:
             await_ready(process, lambda: _is_up(process, port), within=15.0, what="Toxiproxy listens")
             yield server
         finally:
-            server.close()
+            server.leave()
 
 
 def _is_up(process: Child, port: int) -> bool:
