@@ -77,8 +77,10 @@ def e2e(session: nox.Session) -> None:
     """The experiments, on clusters of their own: builds what is missing, runs, prints the verdict."""
     session.install("-e", ".[test]")
     _need_go(session)
+    arguments = _for_experiments(session.posargs)
+    session.run("pytest", "--collect-only", "-q", *arguments, silent=True)  # a typo is told before builds of minutes
     session.run("holdback", "build", *_variants(session.posargs))
-    session.run("pytest", *_for_experiments(session.posargs))
+    session.run("pytest", *arguments)
 
 
 @nox.session
