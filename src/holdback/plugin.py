@@ -511,7 +511,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int | pytest.ExitC
         sys.stderr.write(f"\n{error}\n")
         session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
         return
-    if exitstatus == 0 and not ending.summary.fixed:
+    # A session of other tests that used a world has no experiment, and nothing to decide.
+    if exitstatus == 0 and (ending.rows or ending.unjudged) and not ending.summary.fixed:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
