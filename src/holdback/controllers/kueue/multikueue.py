@@ -5,38 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 from holdback.clock import poll
 from holdback.clusters.api import Api
 from holdback.clusters.kinds import JOBS, Kind
 from holdback.controllers.kueue import objects
 from holdback.controllers.kueue.kinds import CLUSTER_QUEUES, WORKLOADS
+from holdback.controllers.kueue.steps import Steps
 from holdback.controllers.kueue.workloads import cluster_name, is_true, owner_uid
 from holdback.controllers.kueue.world import MultiKueueWorld
 from holdback.errors import ClusterError, ConfigurationError, FaultError
 from holdback.history.events import Event, ObjectChange, Request
 from holdback.traffic.lanes import Link
 
-__all__ = ["Job", "MultiKueue", "Steps"]
+__all__ = ["Job", "MultiKueue"]
 
 _EVICTED_WITHIN = 15.0
 _GONE_WITHIN = 20.0
-
-
-class Steps(Protocol):
-    """What the driver needs of a trial."""
-
-    @property
-    def id(self) -> str:
-        """Unique in the run; Jobs are named after it."""
-
-    @property
-    def arm(self) -> str:
-        """Whose manager is driven."""
-
-    def step(self, name: str, **detail: Any) -> None:
-        """Write into the history what was done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 from holdback.clock import Clock, SystemClock, poll
 from holdback.clusters.api import Api
@@ -18,12 +18,13 @@ from holdback.clusters.kinds import PODS
 from holdback.controllers.kueue import objects
 from holdback.controllers.kueue.kinds import WORKLOADS
 from holdback.controllers.kueue.pods_world import PodsWorld
+from holdback.controllers.kueue.steps import Steps
 from holdback.controllers.kueue.workloads import is_true, owner_uid
 from holdback.errors import ClusterError
 from holdback.history.events import Event, ObjectChange, Request
 from holdback.traffic.lanes import Link
 
-__all__ = ["GATE", "KUEUE_FINALIZER", "Pod", "Pods", "Steps", "is_gated", "write_finalizers"]
+__all__ = ["GATE", "KUEUE_FINALIZER", "Pod", "Pods", "is_gated", "write_finalizers"]
 
 GATE = "kueue.x-k8s.io/admission"
 """The scheduling gate that Kueue removes when it admits a pod."""
@@ -36,21 +37,6 @@ _WRITTEN_WITHIN = 15.0
 _LET_GO_WITHIN = 3.0
 _QUIET = 0.2
 """Seconds without a write, after which a controller that was busy is taken to be done."""
-
-
-class Steps(Protocol):
-    """What the driver needs of a trial."""
-
-    @property
-    def id(self) -> str:
-        """Unique in the run; pods are named after it."""
-
-    @property
-    def arm(self) -> str:
-        """Whose cluster is driven."""
-
-    def step(self, name: str, **detail: Any) -> None:
-        """Write into the history what was done."""
 
 
 @dataclass(frozen=True, slots=True)
