@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -13,7 +14,7 @@ from holdback.history.history import History
 from holdback.history.store import Damage, Store
 from holdback.oracles.judgement import Finding, Judgement
 
-__all__ = ["SCHEMA", "UNDECIDABLE", "Outcome", "Row", "conclude", "read_rows"]
+__all__ = ["SCHEMA", "UNDECIDABLE", "Outcome", "Row", "conclude", "likeness", "read_rows"]
 
 SCHEMA = 2
 """Version of the row's format; a reader refuses rows of a newer one. 2 added `reactions` and `exposure`."""
@@ -138,6 +139,11 @@ def conclude(history: History, findings: Sequence[Finding]) -> tuple[Outcome, st
 
 def _reasons(findings: Sequence[Finding], judgement: Judgement) -> str:
     return "; ".join(f"{finding.oracle}: {finding.reason}" for finding in findings if finding.judgement is judgement)
+
+
+def likeness(reason: str) -> str:
+    """A reason without the names, numbers and times that differ from trial to trial."""
+    return re.sub(r"\w*\d[\w.]*", "#", reason.partition("\n")[0])
 
 
 def read_rows(store: Store) -> tuple[tuple[Row, ...], tuple[Damage, ...]]:

@@ -1,0 +1,44 @@
+"""The beginning of a run's evidence."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdback.history.store import process_of
+from holdback.plugin.settings import SETTINGS
+
+
+def begin(config: pytest.Config) -> None:
+    """Write what ran, once; every process of the run may call it at any time."""
+    settings = config.stash[SETTINGS]
+    settings.store.begin(
+        {
+            "id": settings.run,
+            "started": settings.started,
+            "seed": settings.seed,
+            "control": settings.control,
+            "treatment": settings.treatment,
+            "plan": str(settings.plan or ""),
+            "count": getattr(config.option, "count", 1),
+            "command": [Path(sys.argv[0]).name, *map(str, config.invocation_params.args)],
+            "process": process_of(settings.controller),
+            "machine": {"system": platform.platform(), "processors": os.cpu_count(), "load": os.getloadavg()},
+            "versions": _versions(),
+        }
+    )
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  needed once a run
+
+    found = {"python": platform.python_version()}
+    for package in ("holdback", "pytest", "pytest-repeat", "pytest-xdist"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found

@@ -1,0 +1,65 @@
+"""The fixtures that experiments and worlds are made with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holdback.plugin.collecting import PLAN, mark_of
+from holdback.plugin.evidence import begin
+from holdback.plugin.settings import FAULTS, SETTINGS, STDERR, Settings
+from holdback.trials.trial import Trial
+
+if TYPE_CHECKING:
+    from holdback.binaries import Binaries, Progress
+    from holdback.process import Run
+
+
+@pytest.fixture
+def holdback_arm(request: pytest.FixtureRequest) -> str:
+    """The arm of this item."""
+    return str(request.param)
+
+
+@pytest.fixture
+def trial(request: pytest.FixtureRequest, holdback_arm: str) -> Trial:  # noqa: ARG001  orders the fixtures
+    """The trial that this item is."""
+    config = request.config
+    return Trial(request.node.stash[PLAN], mark_of(request.node).kwargs["oracles"], fault_plan=config.stash[FAULTS])
+
+
+@pytest.fixture(scope="session")
+def holdback_settings(pytestconfig: pytest.Config) -> Settings:
+    """What the user asked for."""
+    return pytestconfig.stash[SETTINGS]
+
+
+@pytest.fixture(scope="session")
+def holdback_run(pytestconfig: pytest.Config) -> Iterator[Run]:
+    """The run of this process, for everything it starts; nothing of it outlives pytest, however that ends."""
+    from holdback.process import open_run  # noqa: PLC0415  not for sessions without experiments
+
+    settings = pytestconfig.stash[SETTINGS]
+    begin(pytestconfig)
+    watch = () if settings.controller == os.getpid() else (settings.controller,)
+    with open_run(logs=settings.store.logs(settings.worker), watch=watch) as run:
+        yield run
+
+
+@pytest.fixture(scope="session")
+def holdback_progress(pytestconfig: pytest.Config) -> Progress:
+    """Shows what takes long on the terminal itself, past pytest's capturing."""
+    from holdback.binaries import Progress  # noqa: PLC0415  not for sessions without experiments
+
+    return Progress(pytestconfig.stash[STDERR])
+
+
+@pytest.fixture(scope="session")
+def holdback_binaries(holdback_run: Run, holdback_progress: Progress) -> Binaries:
+    """The executables, found or built."""
+    from holdback.binaries import Binaries  # noqa: PLC0415  not for sessions without experiments
+
+    return Binaries(progress=holdback_progress, environment=holdback_run.environment)

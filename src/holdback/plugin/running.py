@@ -1,0 +1,135 @@
+"""An item runs as a trial, and its row decides how pytest reports it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import pytest
+
+from holdback.errors import BinaryError, ConfigurationError, EvidenceError, HoldbackError
+from holdback.history.store import Store
+from holdback.plugin.collecting import PLAN
+from holdback.plugin.evidence import begin
+from holdback.plugin.settings import SETTINGS
+from holdback.trials import runner
+from holdback.trials.arms import TREATMENT
+from holdback.trials.outcome import Outcome, Row, likeness
+from holdback.trials.trial import Plan, Trial
+
+_SAME_INVALID = 3
+"""So many INVALID trials in a row for the same reason end the run: the next ones would not be better."""
+_LETTERS = {Outcome.HOLDS: ".", Outcome.VIOLATED: "V", Outcome.UNKNOWN: "u", Outcome.INVALID: "i"}
+
+
+@dataclass(slots=True)
+class _Streak:
+    """INVALID trials in a row for the same reason."""
+
+    reason: str = ""
+    length: int = 0
+
+    def add(self, row: Row) -> None:
+        reason = likeness(row.reason) if row.outcome is Outcome.INVALID else ""
+        self.length = self.length + 1 if reason and reason == self.reason else int(bool(reason))
+        self.reason = reason
+
+
+_ROW = pytest.StashKey[Row]()
+_STREAK = pytest.StashKey[_Streak]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin the report with the first trial: a session without experiments leaves none."""
+    if PLAN in item.stash:
+        begin(item.config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
+    """Run an experiment's function as a trial; its row decides how the item ends."""
+    if PLAN not in pyfuncitem.stash:
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    trial = pyfuncitem.funcargs["trial"]
+    assert isinstance(trial, Trial)
+    settings = pyfuncitem.config.stash[SETTINGS]
+    store = settings.store
+    row = runner.run(trial, lambda: pyfuncitem.obj(**arguments), store, seed=settings.seed)
+    _keep(pyfuncitem, row)
+    if row.outcome is Outcome.VIOLATED and row.arm == TREATMENT:
+        pytest.fail(_complaint(row, store), pytrace=False)
+    if row.outcome in {Outcome.UNKNOWN, Outcome.INVALID}:
+        pytest.skip(_skipped(row))
+    return True
+
+
+def _keep(item: pytest.Item, row: Row) -> None:
+    """Remember the row for the report; end the run when trial after trial fails for the same reason."""
+    item.stash[_ROW] = row
+    streak = item.config.stash.setdefault(_STREAK, _Streak())
+    streak.add(row)
+    if streak.length >= _SAME_INVALID:
+        item.session.shouldfail = f"{streak.length} trials in a row were INVALID for the same reason: {row.reason}"
+
+
+def _complaint(row: Row, store: Store) -> str:
+    history = os.path.relpath(store.history_path(row.id))
+    return f"{row.reason}\n  arm: {row.arm}  {row.variant}\n  history: {history}\n  timeline: holdback show {row.id}"
+
+
+def _skipped(row: Row) -> str:
+    return f"{row.outcome.name}: {row.reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn failures of the infrastructure into what they are, and say the outcome with the report."""
+    report = yield
+    plan = item.stash.get(PLAN, None)
+    if plan is None:
+        return report
+    error = call.excinfo.value if call.excinfo else None
+    if call.when == "setup" and isinstance(error, Exception):
+        _setup_failed(item, plan, error, report)
+    if isinstance(error, HoldbackError) and report.failed:
+        report.longrepr = str(error)
+    if isinstance(error, BinaryError | ConfigurationError | EvidenceError):
+        # Each further trial would meet the same: a variant that does not compile, a full disk.
+        item.session.shouldfail = error.message
+    if call.when != "teardown" and (row := item.stash.get(_ROW, None)):
+        # An attribute of the report travels from a worker of pytest-xdist to the controller.
+        vars(report)["holdback"] = {"outcome": row.outcome.value, "seconds": row.seconds}
+        if report.skipped:
+            _, line, _ = item.location
+            report.longrepr = (str(item.path), (line or 0) + 1, f"Skipped: {_skipped(row)}")
+    return report
+
+
+def _setup_failed(item: pytest.Item, plan: Plan, error: Exception, report: pytest.TestReport) -> None:
+    """A world that cannot be had makes the trial INVALID, unless no trial at all could have it."""
+    if isinstance(error, EvidenceError):
+        return  # nothing can be kept of it, or the report is another run's
+    try:
+        _keep(item, runner.invalid(plan, error, item.config.stash[SETTINGS].store))
+    except EvidenceError as full:
+        item.session.shouldfail = full.message
+        report.longrepr = str(full)
+        return
+    if not isinstance(error, BinaryError | ConfigurationError):
+        report.outcome = "skipped"
+
+
+def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:
+    """A violated control counts as passed: it is what a control is for. UNKNOWN and INVALID never do."""
+    told = getattr(report, "holdback", None)
+    if told is None or (report.failed and report.when == "setup"):
+        return None
+    outcome = Outcome(told["outcome"])
+    letter = "F" if report.failed else _LETTERS[outcome]
+    return report.outcome, letter, f"{outcome.name} {told['seconds']:.1f}s"

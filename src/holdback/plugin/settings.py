@@ -1,0 +1,145 @@
+"""What the user asked for: the options, and what all processes of a run agree on."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import pytest
+
+from holdback.errors import ConfigurationError
+from holdback.faults.plan import FaultPlan, read_plan
+from holdback.history.store import Store
+from holdback.trials.arms import MARK
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the user asked for, the same in every process of the run.
+
+    `control` and `treatment` are variant words, empty for the world's own default. `worker` names this process
+    (`main` without pytest-xdist), `controller` is the process id that it must not outlive. `plan` is the file whose
+    faults replace those of the scenario.
+    """
+
+    run: str
+    started: float
+    seed: int
+    control: str
+    treatment: str
+    report: Path
+    worker: str
+    controller: int
+    plan: Path | None = None
+
+    @property
+    def store(self) -> Store:
+        """The run's evidence."""
+        return Store(self.report)
+
+
+SETTINGS = pytest.StashKey[Settings]()
+FAULTS = pytest.StashKey[FaultPlan | None]()
+STDERR = pytest.StashKey[TextIO]()
+"""The terminal itself, past pytest's capturing."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options, each with an ini setting of the same meaning."""
+    group = parser.getgroup("holdback", "holdback: experiments with a control and a treatment arm")
+    group.addoption("--control", metavar="WORD", help="what the control arm runs: a version, a folder, a file")
+    group.addoption("--treatment", metavar="WORD", help="what the treatment arm runs: a version, a folder, a file")
+    group.addoption(
+        "--holdback-seed",
+        type=int,
+        metavar="INT",
+        help="seed of the trials' order and randomness (default: drawn, printed)",
+    )
+    group.addoption(
+        "--plan",
+        metavar="FILE",
+        help="put the faults of this plan in force instead of the scenario's own (plans/ of a report has one a trial)",
+    )
+    group.addoption("--holdback-report", metavar="DIR", help="where the evidence goes (default: holdback-report)")
+    parser.addini("holdback_control", "default of --control", default="")
+    parser.addini("holdback_treatment", "default of --treatment", default="")
+    parser.addini(
+        "holdback_report", "default of --holdback-report, relative to the root directory", default="holdback-report"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the options, and settle what every process must agree on."""
+    config.addinivalue_line("markers", f"{MARK}(oracles, arms): an experiment; set by @holdback.experiment")
+    count = getattr(config.option, "count", 1)
+    if count < 1:
+        raise pytest.UsageError(
+            f"--count={count} makes no trial\n  -> give the number of trials in each arm, 1 or more"
+        )
+    worker = getattr(config, "workerinput", None)  # set by pytest-xdist in its workers
+    try:
+        plan = worker["holdback"]["plan"] if worker else config.getoption("--plan")
+        config.stash[FAULTS] = read_plan(config.invocation_params.dir / plan) if plan else None
+    except ConfigurationError as error:
+        raise pytest.UsageError(str(error)) from error
+    config.stash[SETTINGS] = _received(worker) if worker else _settle(config)
+    # Made before pytest captures what tests print, so that a build of minutes can show its progress.
+    config.stash[STDERR] = os.fdopen(os.dup(2), "w")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Close what `pytest_configure` opened."""
+    if stream := config.stash.get(STDERR, None):
+        stream.close()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist what this process settled."""
+    settings = node.config.stash[SETTINGS]
+    plan = None if settings.plan is None else str(settings.plan)
+    node.workerinput["holdback"] = {**asdict(settings), "report": str(settings.report), "plan": plan}
+
+
+def _settle(config: pytest.Config) -> Settings:
+    def word(name: str) -> str:
+        return str(config.getoption(f"--{name}") or config.getini(f"holdback_{name}"))
+
+    plan = config.stash[FAULTS]
+    seed = config.getoption("--holdback-seed")
+    if seed is None and plan is not None:
+        seed = plan.seed  # the same plan with the same seed is the same schedule
+    report = config.getoption("--holdback-report")
+    return Settings(
+        run=uuid.uuid4().hex,
+        started=time.time(),
+        seed=secrets.randbelow(2**31) if seed is None else seed,
+        control=word("control"),
+        treatment=word("treatment"),
+        report=(
+            config.invocation_params.dir / report if report else config.rootpath / config.getini("holdback_report")
+        ),
+        worker="main",
+        controller=os.getpid(),
+        plan=None if plan is None else plan.path.absolute(),
+    )
+
+
+def _received(worker: dict[str, Any]) -> Settings:
+    given = worker["holdback"]
+    plan = Path(given["plan"]) if given["plan"] else None
+    return Settings(**{**given, "report": Path(given["report"]), "worker": str(worker["workerid"]), "plan": plan})
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """What is needed to repeat this run."""
+    settings = config.stash[SETTINGS]
+    control, treatment = settings.control or "(default)", settings.treatment or "(default)"
+    plan = f", plan {settings.plan}" if settings.plan else ""
+    return f"holdback: seed {settings.seed}, control {control}, treatment {treatment}{plan}, report {settings.report}"
