@@ -123,11 +123,17 @@ class Store:
 
     def run(self) -> dict[str, Any]:
         """What run.json says; empty when there is none, or it is damaged."""
-        try:
-            data = json.loads(self.run_path.read_text())
-        except (OSError, ValueError):
-            return {}
-        return data if isinstance(data, dict) else {}
+        return _object(self.run_path)
+
+    def summary(self) -> dict[str, Any]:
+        """What summary.json says; empty when there is none, or it is damaged."""
+        return _object(self.summary_path)
+
+    @property
+    def finished(self) -> bool:
+        """Whether its run came to an end by which the summary was written, be it by Ctrl-C."""
+        run = self.run().get("id")
+        return run is not None and self.summary().get("run") == run
 
     def plan(self, trial: Mapping[str, Any]) -> None:
         """Say, before a trial, that it will be made."""
@@ -276,6 +282,15 @@ def _replace(path: Path, text: str) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """What a file of one object says; empty when there is none, or it is damaged."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def _read(path: Path) -> tuple[Lines, list[Damage]]:

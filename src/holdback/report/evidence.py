@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,11 +35,7 @@ class Evidence:
 
         A run that was killed left no such file, and counts as interrupted.
         """
-        try:
-            stored = json.loads(self.store.summary_path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            stored = {}
-        made = stored if isinstance(stored, dict) else {}
+        made = self.store.summary()
         return summarise(
             self.rows,
             interrupted=bool(made.get("interrupted", True)),

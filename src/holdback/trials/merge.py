@@ -18,6 +18,7 @@ from typing import Any
 from holdback.errors import EvidenceError
 from holdback.history.store import Damage, Store
 from holdback.trials.outcome import Row, read_rows
+from holdback.trials.shards import Shard, missing_shards, shards_of
 
 __all__ = ["Merged", "merge"]
 
@@ -26,15 +27,20 @@ _MEANINGS = {"id": "they are one run", "seed": "they made the same trials"}
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a merge made: the rows as they are now, and the lines of the sources that could not be read."""
+    """What a merge made.
+
+    `rows` are as they are now, `damages` the lines of the sources that could not be read. `missing` are the shards
+    that are not among the sources although others of the same run are.
+    """
 
     store: Store
     rows: tuple[Row, ...]
     damages: tuple[Damage, ...]
+    missing: tuple[Shard, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Shard:
+class _Source:
     """A report to be merged; `runs` are the runs it consists of, more than one when it was merged before."""
 
     store: Store
@@ -52,6 +58,11 @@ class _Shard:
     def variants(self) -> set[tuple[str, str, str]]:
         """Experiment, arm, and what it ran; a trial whose world never stood ran nothing."""
         return {(row.experiment, row.arm, row.variant) for row in self.rows if row.variant}
+
+    @property
+    def parts_of(self) -> set[tuple[int, int]]:
+        """The runs it has shards of."""
+        return {(shard.of, shard.seed) for shard in shards_of(self.runs)}
 
     def facts(self, key: str) -> set[Any]:
         """What its runs say under a key."""
@@ -72,24 +83,25 @@ def merge(
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise EvidenceError(f"{out} is there already", remedy="name a new directory for the merged report")
-    shards = [_read(source) for source in sources]
-    _check(shards)
+    read = [_read(source) for source in sources]
+    _check(read)
+    missing = missing_shards(run for source in read for run in source.runs)
     store = Store(out)
-    store.begin(_run(shards))
-    merged = [part for offsets, shard in _numbered(shards) for part in _renumbered(shard, offsets)]
+    store.begin(_run(read, missing))
+    merged = [part for offsets, source in _numbered(read) for part in _renumbered(source, offsets)]
     if twice := _repeated([row.id for _, _, row in merged]):
         raise EvidenceError(f"two trials would be named {twice}", remedy="the reports come from different projects")
-    for done, (shard, old, new) in enumerate(merged, start=1):
-        _copy_history(shard.store.history_path(old.id), store.history_path(new.id), old.id, new.id)
-        _copy_plan(shard.store.plan_path(old.id), store.plan_path(new.id))
+    for done, (source, old, new) in enumerate(merged, start=1):
+        _copy_history(source.store.history_path(old.id), store.history_path(new.id), old.id, new.id)
+        _copy_plan(source.store.plan_path(old.id), store.plan_path(new.id))
         progress(done, len(merged))
     rows = tuple(row for _, _, row in merged)
-    _write_lines(store.planned_path, [line for offsets, shard in _numbered(shards) for line in _plans(shard, offsets)])
+    _write_lines(store.planned_path, [line for offsets, source in _numbered(read) for line in _plans(source, offsets)])
     _write_lines(store.trials_path, [row.to_json() for row in rows])
-    return Merged(store, rows, tuple(damage for shard in shards for damage in shard.damages))
+    return Merged(store, rows, tuple(damage for source in read for damage in source.damages), missing)
 
 
-def _read(source: Path) -> _Shard:
+def _read(source: Path) -> _Source:
     store = Store(source)
     run = store.run()
     if not run:
@@ -100,7 +112,7 @@ def _read(source: Path) -> _Shard:
     if not rows:
         raise EvidenceError(f"{source} has no judged trial", remedy="leave it out")
     planned, more = store.planned()
-    return _Shard(
+    return _Source(
         store,
         run,
         tuple(run.get("merged") or (run,)),
@@ -110,49 +122,57 @@ def _read(source: Path) -> _Shard:
     )
 
 
-def _check(shards: Sequence[_Shard]) -> None:
+def _check(sources: Sequence[_Source]) -> None:
     """Refuse what would count a trial twice, or different things as one."""
-    if len(shards) < 2:
+    if len(sources) < 2 and not any(source.parts_of for source in sources):
         raise EvidenceError("one report alone is merged already", remedy="name two or more")
-    for shard in shards:
-        if twice := _repeated([(row.experiment, row.arm, row.index) for row in shard.rows]):
-            raise EvidenceError(f"{shard} has trial {twice[2]} of {twice[1]} of {twice[0]} twice")
-    for one, other in combinations(shards, 2):
+    for source in sources:
+        if twice := _repeated([(row.experiment, row.arm, row.index) for row in source.rows]):
+            raise EvidenceError(f"{source} has trial {twice[2]} of {twice[1]} of {twice[0]} twice")
+    for one, other in combinations(sources, 2):
         _check_pair(one, other)
 
 
-def _check_pair(one: _Shard, other: _Shard) -> None:
+def _check_pair(one: _Source, other: _Source) -> None:
     for fact, meaning in _MEANINGS.items():
         if same := one.facts(fact) & other.facts(fact):
             raise EvidenceError(
                 f"{one} and {other} have the same {fact} {same.pop()}: {meaning}",
-                remedy="leave one of them out; shards of one experiment need seeds of their own (--holdback-seed)",
+                remedy="leave one of them out; parts of one run are made with --shard, or each with a seed of its own",
             )
-    if differ := one.experiments ^ other.experiments:
+    # Shards of one run were asked for the same experiments; one that ended early has not come to all of them.
+    if (differ := one.experiments ^ other.experiments) and not one.parts_of & other.parts_of:
         raise EvidenceError(
             f"only one of {one} and {other} has trials of {', '.join(sorted(differ))}",
             remedy="merge reports of the same experiments",
         )
-    if ran_differently := one.variants ^ other.variants:
+    if ran_differently := _told_differently(one.variants, other.variants):
         told = "; ".join(f"{arm}: {variant}" for _, arm, variant in sorted(ran_differently))
         raise EvidenceError(
             f"{one} and {other} ran different variants ({told})",
             remedy="merge reports of the same variants; `holdback compare` tells different ones apart",
         )
-    seeds = [{(row.experiment, row.arm, row.seed) for row in shard.rows} for shard in (one, other)]
+    seeds = [{(row.experiment, row.arm, row.seed) for row in source.rows} for source in (one, other)]
     if twice := seeds[0] & seeds[1]:
         raise EvidenceError(f"{len(twice)} trials are both in {one} and in {other}", remedy="leave one of them out")
 
 
-def _run(shards: Sequence[_Shard]) -> dict[str, Any]:
+def _told_differently(one: set[tuple[str, str, str]], other: set[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
+    """The variants that differ in what both of them made."""
+    both = {each[:2] for each in one} & {each[:2] for each in other}
+    return {each for each in one ^ other if each[:2] in both}
+
+
+def _run(sources: Sequence[_Source], missing: Sequence[Shard]) -> dict[str, Any]:
     """The run.json of all together; that of each, with its damaged lines, is kept inside."""
-    runs = [run for shard in shards for run in shard.runs]
-    damaged = [str(damage) for shard in shards for damage in shard.damages]
+    runs = [run for source in sources for run in source.runs]
+    damaged = [str(damage) for source in sources for damage in source.damages]
     return {
         "id": uuid.uuid4().hex,
-        "started": min(shard.rows[0].started for shard in shards),
+        "started": min(source.rows[0].started for source in sources),
         "merged": [dict(run) for run in runs],
         **({"damaged": damaged} if damaged else {}),
+        **({"missing": [str(shard) for shard in missing]} if missing else {}),
     }
 
 
@@ -160,28 +180,28 @@ Offsets = Mapping[str, int]
 """What is added to the numbers of an experiment's trials and blocks."""
 
 
-def _numbered(shards: Sequence[_Shard]) -> Iterator[tuple[Offsets, _Shard]]:
-    """Each shard with its offsets: its numbers go on where those of the shards before it end."""
+def _numbered(sources: Sequence[_Source]) -> Iterator[tuple[Offsets, _Source]]:
+    """Each source with its offsets: its numbers go on where those of the sources before it end."""
     offsets: dict[str, int] = defaultdict(int)
-    for shard in shards:
-        yield dict(offsets), shard
-        for experiment in shard.experiments:
-            mine = [row.index for row in shard.rows if row.experiment == experiment]
+    for source in sources:
+        yield dict(offsets), source
+        for experiment in source.experiments:
+            mine = [row.index for row in source.rows if row.experiment == experiment]
             begun = [
-                line["index"] for line in shard.planned if line.get("experiment") == experiment and "index" in line
+                line["index"] for line in source.planned if line.get("experiment") == experiment and "index" in line
             ]
             offsets[experiment] += max((*mine, *begun)) + 1
 
 
-def _renumbered(shard: _Shard, offsets: Offsets) -> Iterator[tuple[_Shard, Row, Row]]:
-    for row in shard.rows:
+def _renumbered(source: _Source, offsets: Offsets) -> Iterator[tuple[_Source, Row, Row]]:
+    for row in source.rows:
         by = offsets.get(row.experiment, 0)
         new = replace(row, id=_renamed(row.id, row.index, by), index=row.index + by, block=row.block + by)
-        yield shard, row, new
+        yield source, row, new
 
 
-def _plans(shard: _Shard, offsets: Offsets) -> Iterator[dict[str, Any]]:
-    for line in shard.planned:
+def _plans(source: _Source, offsets: Offsets) -> Iterator[dict[str, Any]]:
+    for line in source.planned:
         by = offsets.get(str(line.get("experiment")), 0)
         numbers = {key: line[key] + by for key in ("index", "block") if isinstance(line.get(key), int)}
         yield {**line, **numbers, "id": _renamed(str(line.get("id")), int(line.get("index", 0)), by)}
