@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from holdback.binaries.pins import pin, pins
 from holdback.cli import main
 from holdback.cli.build import NEEDED
+from holdback.history.store import Store
+from tests.report.sample import report
 
 
 @pytest.fixture(autouse=True)
@@ -134,6 +137,61 @@ def test_ctrl_c_has_its_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setattr("holdback.binaries.Binaries.get", interrupted)
     assert main(["build", "etcd"]) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("there", "finished", "treatment", "code"),
+    [
+        ((1, 2), (1, 2), "hhhhh", 0),
+        ((1, 2), (1, 2), "hhhhv", 1),
+        ((1, 2), (1,), "hhhhh", 1),
+        ((1,), (1,), "hhhhh", 1),
+        ((1, 3), (1, 3), "hhhhh", 1),
+    ],
+    ids=["fixed", "not fixed", "one not finished", "one not there", "a third one missing"],
+)
+def test_merging_for_ci(
+    *,
+    there: tuple[int, ...],
+    finished: tuple[int, ...],
+    treatment: str,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With --exit-code only a verdict FIXED of all shards, each finished, is well; the report is written regardless."""
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary"))
+    for number in there:
+        facts = {"id": f"run{number}", "seed": number, "shard": {"number": number, "of": max(*there, 2), "seed": 5}}
+        made = report(tmp_path / f"shard-{number}", "vvvvv", treatment, facts=facts)
+        rows = [json.loads(line) for line in made.trials_path.read_text().splitlines()]
+        made.trials_path.write_text("".join(json.dumps({**row, "seed": row["seed"] * number}) + "\n" for row in rows))
+        if number in finished:
+            made.summarise({"run": f"run{number}", "interrupted": False})
+    named = [str(tmp_path / f"shard-{number}") for number in (1, 2, 3)[: max(*there, 2)]]
+    assert main(["merge", "--wait=0", "--exit-code", "all", *named]) == code
+    out = capsys.readouterr().out
+    assert out.count("Missing: shard") == max(*there, 2) - len(there)
+    assert out.count("Not finished: ") == len(named) - len(finished)
+    assert (tmp_path / "summary").read_text().count("### holdback:") == 1
+    assert Store(Path("all")).finished
+
+
+def test_nothing_to_merge(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no report has a trial there is nothing to wait for in vain: an error with cause and remedy."""
+    assert main(["merge", "--wait=0", "all", "shard-1", "shard-2"]) == 1
+    told = capsys.readouterr()
+    assert told.out.count("which has no judged trial") == 2
+    assert "-> " in told.err
+
+
+@pytest.mark.parametrize("word", ["-1", "soon", "inf", "nan"])
+def test_a_wait_that_is_no_time(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is a usage error."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["merge", f"--wait={word}", "all", "one", "two"])
+    assert f"invalid seconds value: '{word}'" in capsys.readouterr().err
 
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,9 @@ import holdback.report.page
 import holdback.report.terminal
 import holdback.statistics  # noqa: F401
 from holdback.history.store import process_of
+from holdback.trials.merge import merge
+from holdback.trials.schedule import derive
+from holdback.trials.shards import Shard
 from tests.schema import documented
 
 pytest_plugins = ["pytester"]
@@ -521,3 +524,115 @@ def test_a_plan_that_does_not_fit_ends_the_run(inner: pytest.Pytester) -> None:
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*plan.yaml:4: there is no 'kueue-*>worker9' here"])
     assert [row["outcome"] for row in rows_of(inner)] == ["invalid"]
+
+
+def shards(inner: pytest.Pytester, of: int, *options: str) -> list[pytest.RunResult]:
+    numbers = range(1, of + 1)
+    common = ("--holdback-seed=5", *options)
+    return [inner.runpytest(f"--shard={n}/{of}", f"--holdback-report=shard-{n}", *common) for n in numbers]
+
+
+def test_shards_make_one_run(inner: pytest.Pytester) -> None:
+    """Each makes its part of the count with trials of its own and ends well; merged they are the whole run."""
+    inner.makepyfile(FIXED)
+    results = shards(inner, 3, "--count=8")
+    assert [result.ret for result in results] == [0, 0, 0]
+    results[1].stdout.fnmatch_lines(
+        [
+            "holdback: shard 2 of 3 of the run with seed 5, *",
+            "This is shard 2 of 3 *`holdback merge`*",
+            "Evidence: shard-2 *repeat with: --holdback-seed=5 --shard=2/3",
+        ]
+    )
+    runs = [json.loads((inner.path / f"shard-{n}" / "run.json").read_text()) for n in (1, 2, 3)]
+    assert [run["count"] for run in runs] == [3, 3, 2]
+    assert [run["shard"] for run in runs] == [{"number": n, "of": 3, "seed": 5} for n in (1, 2, 3)]
+    merged = merge(inner.path / "all", [inner.path / f"shard-{n}" for n in (1, 2, 3)])
+    assert not merged.missing
+    assert len({row.id for row in merged.rows}) == 16
+    assert len({(row.arm, row.seed) for row in merged.rows}) == 16
+
+
+def test_a_shard_leaves_the_summary_of_a_job_to_the_merge(
+    inner: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a shard counts is no verdict, so it is not on the page where the night's verdict will be."""
+    inner.makepyfile(FIXED)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(inner.path / "summary"))
+    shards(inner, 1)
+    assert (inner.path / "shard-1" / "summary.md").exists()
+    assert not (inner.path / "summary").exists()
+
+
+def test_a_shard_in_several_processes(inner: pytest.Pytester) -> None:
+    """With pytest-xdist the processes share the one part: none of them divides it again."""
+    inner.makepyfile(FIXED)
+    result = inner.runpytest("--shard=2/2", "--holdback-seed=5", "--count=7", "-n", "2")
+    assert result.ret == 0
+    assert len(rows_of(inner)) == 6
+    assert {row["seed"] for row in rows_of(inner)} == {
+        derive(Shard(2, 2, 5).own_seed, "trial", rows_of(inner)[0]["experiment"], index) for index in range(3)
+    }
+
+
+@pytest.mark.parametrize(
+    ("scenario", "code"),
+    [
+        ("trial.step('says', word='holds')", 0),
+        ("trial.step('says', word='violated')", 0),
+        ("trial.no_such_thing()", 1),
+        ("pass", 1),
+        ("raise holdback.HoldbackError('the worker is away')", 1),
+        ("trial.arm == 'treatment' and trial.step('says', word='holds')", 1),
+        ("trial.step('says', word='violated'); trial.defer(lambda: 1 / 0)", 1),
+    ],
+    ids=["holds", "violated", "a bug in it", "unknown", "no worker", "one arm unknown", "a bug after it"],
+)
+def test_a_shard_fails_only_when_it_was_not_made(inner: pytest.Pytester, scenario: str, code: int) -> None:
+    """What trials showed is the merge's to judge; a machine that made none that count has failed."""
+    inner.makepyfile(ORACLE + f"@holdback.experiment(oracles=[said])\ndef test_it(world, trial): {scenario}")
+    assert inner.runpytest("--shard=1/2", "--holdback-seed=5", "--count=2").ret == code
+    assert len(rows_of(inner)) == 2
+
+
+@pytest.mark.parametrize(("afterwards", "code"), [("None", 0), ("1 / 0", 1)])
+def test_pytest_xdist_tells_a_shard_what_failed(inner: pytest.Pytester, afterwards: str, code: int) -> None:
+    """A treatment that shows the bug and a failure of the code are told apart in other processes too."""
+    scenario = f"trial.step('says', word='violated'); trial.defer(lambda: {afterwards})"
+    inner.makepyfile(ORACLE + f"@holdback.experiment(oracles=[said])\ndef test_it(world, trial): {scenario}")
+    assert inner.runpytest("--shard=1/1", "--holdback-seed=5", "-n", "2").ret == code
+
+
+def test_a_shard_that_is_interrupted_fails(inner: pytest.Pytester) -> None:
+    """Whoever stops a shard stops its job."""
+    inner.makepyfile(FIXED + "    if trial.arm == 'treatment': raise KeyboardInterrupt")
+    assert (
+        inner.runpytest_subprocess("--shard=1/2", "--holdback-seed=5", "--count=4").ret == pytest.ExitCode.INTERRUPTED
+    )
+    assert summary_of(inner)["interrupted"] is True
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--shard=3"], "*'3' names no shard*"),
+        (["--shard=0/4"], "*'0/4' names no shard*"),
+        (["--shard=5/4"], "*'5/4' names no shard*"),
+        (["--shard=3/4", "--count=2"], "*--count=2 leaves no trial for --shard=3/4*"),
+    ],
+)
+def test_a_shard_that_cannot_be(inner: pytest.Pytester, options: list[str], words: str) -> None:
+    """A usage error before anything is made, with a remedy."""
+    inner.makepyfile(FIXED)
+    result = inner.runpytest("--holdback-seed=5", *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([words, "*-> *"])
+    assert not report_of(inner).exists()
+
+
+def test_a_shard_needs_the_seed_of_all(inner: pytest.Pytester) -> None:
+    """Shards that each drew a seed would not know each other."""
+    inner.makepyfile(FIXED)
+    result = inner.runpytest("--shard=1/2")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--shard without --holdback-seed*", "*-> *the same --holdback-seed*"])

@@ -11,9 +11,14 @@ from holdback.trials.outcome import read_rows
 from tests.report.sample import report
 
 
-def shard(directory: Path, number: int, control: str = "vv", treatment: str = "hh", **changes: Any) -> Path:
-    """A report of its own: another run, another seed, other seeds of its trials."""
-    made = report(directory, control, treatment, facts={"id": f"run{number}", "seed": number}, **changes)
+def shard(
+    directory: Path, number: int, control: str = "vv", treatment: str = "hh", *, of: int = 0, **changes: Any
+) -> Path:
+    """A report of its own: another run, another seed, other seeds of its trials; a shard where there are `of` many."""
+    facts: dict[str, Any] = {"id": f"run{number}", "seed": number}
+    if of:
+        facts["shard"] = {"number": number, "of": of, "seed": 5}
+    made = report(directory, control, treatment, facts=facts, **changes)
     lines = made.trials_path.read_text().replace('"seed": 1', f'"seed": {number}1')
     made.trials_path.write_text(lines)
     return directory
@@ -100,6 +105,53 @@ def test_other_experiments_are_refused(tmp_path: Path) -> None:
     one, two = shard(tmp_path / "one", 1), shard(tmp_path / "two", 2, experiment="e2e/other.py::test_y")
     with pytest.raises(EvidenceError, match=r"e2e/other\.py::test_y"):
         merge(tmp_path / "out", [one, two])
+
+
+def test_a_shard_that_was_cut_short_lacks_experiments(tmp_path: Path) -> None:
+    """Shards of one run are merged although one of them did not come to every experiment."""
+    one, two = shard(tmp_path / "one", 1, of=2), shard(tmp_path / "two", 2, of=2)
+    more = report(tmp_path / "more", "v", "h", experiment="e2e/other.py::test_y")
+    with (one / "trials.jsonl").open("a") as file:
+        file.write(more.trials_path.read_text().replace('"id": "', '"id": "y-'))
+    merged = merge(tmp_path / "out", [one, two])
+    assert {row.experiment: row.block for row in merged.rows} == {
+        read_rows(Store(two))[0][0].experiment: 3,
+        "e2e/other.py::test_y": 0,
+    }
+
+
+def test_missing_shards_are_told(tmp_path: Path) -> None:
+    """The merge names the shards that are not there, and its run.json keeps their names."""
+    one, three = shard(tmp_path / "one", 1, of=4), shard(tmp_path / "three", 3, of=4)
+    merged = merge(tmp_path / "out", [one, three])
+    assert [each.number for each in merged.missing] == [2, 4]
+    assert merged.store.run()["missing"] == [f"shard {number} of 4 of the run with seed 5" for number in (2, 4)]
+    assert merge(tmp_path / "again", [merged.store.directory, shard(tmp_path / "two", 2, of=4)]).missing[0].number == 4
+
+
+def test_the_only_shard_of_many_can_be_merged(tmp_path: Path) -> None:
+    """What is left of a run in parts makes a report, even when it is one part."""
+    merged = merge(tmp_path / "out", [shard(tmp_path / "one", 1, of=2)])
+    assert len(merged.rows) == 4
+    assert [each.number for each in merged.missing] == [2]
+
+
+def test_the_same_shard_twice_is_refused(tmp_path: Path) -> None:
+    """Two runs of one shard made the same trials."""
+    one, again = shard(tmp_path / "one", 1, of=2), shard(tmp_path / "again", 1, of=2)
+    run = json.loads((again / "run.json").read_text())
+    (again / "run.json").write_text(json.dumps({**run, "id": "another"}))
+    with pytest.raises(EvidenceError, match="same seed 1"):
+        merge(tmp_path / "out", [one, again])
+
+
+def test_an_arm_whose_world_never_stood_is_no_other_variant(tmp_path: Path) -> None:
+    """A report that has nothing but INVALID trials of an arm is merged: they are evidence too."""
+    one, two = shard(tmp_path / "one", 1), shard(tmp_path / "two", 2, treatment="ii")
+    rows = [json.loads(line) for line in (two / "trials.jsonl").read_text().splitlines()]
+    lines = [json.dumps({**row, "variant": "" if row["arm"] == "treatment" else row["variant"]}) for row in rows]
+    (two / "trials.jsonl").write_text("\n".join(lines) + "\n")
+    assert len(merge(tmp_path / "out", [one, two]).rows) == 8
 
 
 def test_other_variants_are_refused(tmp_path: Path) -> None:

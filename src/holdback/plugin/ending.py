@@ -12,6 +12,7 @@ import pytest
 from holdback.errors import EvidenceError
 from holdback.history.store import Damage, Store
 from holdback.plugin.settings import SETTINGS
+from holdback.plugin.shards import was_made
 from holdback.trials.outcome import Row, read_rows
 
 if TYPE_CHECKING:
@@ -55,8 +56,13 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int | pytest.ExitC
         session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
         return
     # A session of other tests that used a world has no experiment, and nothing to decide.
-    if exitstatus == 0 and (ending.rows or ending.unjudged) and not ending.summary.fixed:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if not (ending.rows or ending.unjudged) or exitstatus not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
+        return
+    if settings.shard is not None:
+        well = was_made(ending, session.testsfailed)
+    else:
+        well = exitstatus == pytest.ExitCode.OK and ending.summary.fixed
+    session.exitstatus = pytest.ExitCode.OK if well else pytest.ExitCode.TESTS_FAILED
 
 
 def _was_cut_short(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> bool:

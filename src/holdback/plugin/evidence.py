@@ -6,6 +6,7 @@ import contextlib
 import os
 import platform
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ def begin(config: pytest.Config) -> None:
             "id": settings.run,
             "started": settings.started,
             "seed": settings.seed,
+            "shard": settings.shard and asdict(settings.shard),
             "control": settings.control,
             "treatment": settings.treatment,
             "plan": str(settings.plan or ""),

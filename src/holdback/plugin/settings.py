@@ -15,7 +15,9 @@ import pytest
 from holdback.errors import ConfigurationError
 from holdback.faults.plan import FaultPlan, read_plan
 from holdback.history.store import Store
+from holdback.plugin.shards import add_option, take_part
 from holdback.trials.arms import MARK
+from holdback.trials.shards import Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Settings:
 
     `control` and `treatment` are variant words, empty for the world's own default. `worker` names this process
     (`main` without pytest-xdist), `controller` is the process id that it must not outlive. `plan` is the file whose
-    faults replace those of the scenario.
+    faults replace those of the scenario. `seed` is that of this run's own trials, also where it is a `shard`.
     """
 
     run: str
@@ -36,11 +38,19 @@ class Settings:
     worker: str
     controller: int
     plan: Path | None = None
+    shard: Shard | None = None
 
     @property
     def store(self) -> Store:
         """The run's evidence."""
         return Store(self.report)
+
+    @property
+    def repeat(self) -> str:
+        """The options that make the same trials again."""
+        if self.shard is None:
+            return f"--holdback-seed={self.seed}"
+        return f"--holdback-seed={self.shard.seed} --shard={self.shard.number}/{self.shard.of}"
 
 
 SETTINGS = pytest.StashKey[Settings]()
@@ -65,6 +75,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="put the faults of this plan in force instead of the scenario's own (plans/ of a report has one a trial)",
     )
+    add_option(group)
     group.addoption("--holdback-report", metavar="DIR", help="where the evidence goes (default: holdback-report)")
     parser.addini("holdback_control", "default of --control", default="")
     parser.addini("holdback_treatment", "default of --treatment", default="")
@@ -88,7 +99,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[FAULTS] = read_plan(config.invocation_params.dir / plan) if plan else None
     except ConfigurationError as error:
         raise pytest.UsageError(str(error)) from error
-    config.stash[SETTINGS] = _received(worker) if worker else _settle(config)
+    shard = take_part(config)
+    config.stash[SETTINGS] = _received(worker, shard) if worker else _settle(config, shard)
     # Made before pytest captures what tests print, so that a build of minutes can show its progress.
     config.stash[STDERR] = os.fdopen(os.dup(2), "w")
 
@@ -107,7 +119,7 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["holdback"] = {**asdict(settings), "report": str(settings.report), "plan": plan}
 
 
-def _settle(config: pytest.Config) -> Settings:
+def _settle(config: pytest.Config, shard: Shard | None) -> Settings:
     def word(name: str) -> str:
         return str(config.getoption(f"--{name}") or config.getini(f"holdback_{name}"))
 
@@ -115,6 +127,8 @@ def _settle(config: pytest.Config) -> Settings:
     seed = config.getoption("--holdback-seed")
     if seed is None and plan is not None:
         seed = plan.seed  # the same plan with the same seed is the same schedule
+    if shard is not None:
+        seed = shard.own_seed
     report = config.getoption("--holdback-report")
     return Settings(
         run=uuid.uuid4().hex,
@@ -128,13 +142,15 @@ def _settle(config: pytest.Config) -> Settings:
         worker="main",
         controller=os.getpid(),
         plan=None if plan is None else plan.path.absolute(),
+        shard=shard,
     )
 
 
-def _received(worker: dict[str, Any]) -> Settings:
+def _received(worker: dict[str, Any], shard: Shard | None) -> Settings:
     given = worker["holdback"]
     plan = Path(given["plan"]) if given["plan"] else None
-    return Settings(**{**given, "report": Path(given["report"]), "worker": str(worker["workerid"]), "plan": plan})
+    own = {"report": Path(given["report"]), "worker": str(worker["workerid"]), "plan": plan, "shard": shard}
+    return Settings(**{**given, **own})
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -142,4 +158,5 @@ def pytest_report_header(config: pytest.Config) -> str:
     settings = config.stash[SETTINGS]
     control, treatment = settings.control or "(default)", settings.treatment or "(default)"
     plan = f", plan {settings.plan}" if settings.plan else ""
-    return f"holdback: seed {settings.seed}, control {control}, treatment {treatment}{plan}, report {settings.report}"
+    seed = f"seed {settings.seed}" if settings.shard is None else str(settings.shard)
+    return f"holdback: {seed}, control {control}, treatment {treatment}{plan}, report {settings.report}"

@@ -34,10 +34,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(line)
     if ending.unjudged:
         terminalreporter.write_line(f"{ending.unjudged} trials were begun and not judged.")
+    if settings.shard is not None:
+        terminalreporter.write_line(f"This is {settings.shard}: `holdback merge` gives the verdict of all its shards.")
     for page in _write_report(settings.report) if ending.rows else ():
         terminalreporter.write_line(f"Report: {os.path.relpath(page, config.invocation_params.dir)}")
     report = os.path.relpath(settings.report, config.invocation_params.dir)
-    terminalreporter.write_line(f"Evidence: {report}   repeat with: --holdback-seed={settings.seed}")
+    terminalreporter.write_line(f"Evidence: {report}   repeat with: {settings.repeat}")
 
 
 def _write_report(directory: Path) -> list[Path]:

@@ -19,7 +19,8 @@ __all__ = ["write_all"]
 def write_all(directory: Path, *, complain: Callable[[str], None] | None = None) -> list[Path]:
     """Write `index.html`, `junit.xml` and `summary.md` from the evidence in a report directory.
 
-    The Markdown is also appended to the file that `GITHUB_STEP_SUMMARY` names. A run's result must not hang on its
+    The Markdown is also appended to the file that `GITHUB_STEP_SUMMARY` names, except that of a shard, whose counts
+    alone would read as a verdict. A run's result must not hang on its
     report: what cannot be written is told to `complain` in one line (by default on stderr), and the rest is written.
 
     Returns:
@@ -34,7 +35,7 @@ def write_all(directory: Path, *, complain: Callable[[str], None] | None = None)
     made: dict[str, Callable[[Evidence], str]] = {"index.html": _page, "junit.xml": junit, "summary.md": markdown}
     written = [_write(directory / name, evidence, make, complain) for name, make in made.items()]
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    if summary and written[-1]:
+    if summary and written[-1] and not evidence.run.get("shard"):
         _write(Path(summary), evidence, markdown, complain, append=True)
     return [path for path in written if path]
 

@@ -34,6 +34,9 @@ def _lines(evidence: Evidence) -> Iterator[str]:
     yield ""
     if summary.interrupted:
         yield from ("**Interrupted:** this counts only the trials made so far.", "")
+    if missing := evidence.run.get("missing"):
+        yield from ("**Missing:**", "")
+        yield from _listed([_text(str(each)) for each in missing])
     if evidence.damages:
         yield from (f"**{len(evidence.damages)} damaged lines of evidence were skipped:**", "")
         yield from _listed([_code(str(damage)) for damage in evidence.damages])
