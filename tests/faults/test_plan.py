@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -9,7 +9,7 @@ import yaml
 from holdback.errors import ConfigurationError
 from holdback.faults.plan import FaultPlan, read_plan, write_plan
 from holdback.faults.triggers import After, FaultEnded, Injection, ObjectSeen, RequestSeen
-from holdback.faults.values import Answer, Delay, Hold, Toxic
+from holdback.faults.values import Answer, Delay, Fault, Hold, Kill, Pause, Restart, Slow, TimeTravel, Toxic
 from holdback.traffic.lanes import Link
 
 
@@ -132,3 +132,18 @@ def test_a_plan_fits_its_scenario_or_is_refused(tmp_path: Path) -> None:
         plan.injection(2, {}, "control")
     with pytest.raises(ConfigurationError, match="has 2 injections, and the scenario asked for 1"):
         plan.check_used(1)
+
+
+SETTINGS: dict[type, tuple[Any, ...]] = {Delay: (1,), Slow: (1,), Toxic: ("limit_data", {"bytes": 1}), Answer: (500,)}
+
+
+@pytest.mark.parametrize("kind", get_args(Fault), ids=lambda kind: kind.__name__)
+def test_a_plan_may_have_any_kind_of_fault(tmp_path: Path, kind: type[Fault]) -> None:
+    """Each kind comes back as it was, and is described in its plan as it describes itself."""
+    programs: dict[type, Any] = dict.fromkeys((Pause, Kill, Restart), "kueue-manager-control")
+    target = {**programs, TimeTravel: link("control")}.get(kind, link("control").watches)
+    targets = {str(target): target}
+    fault = kind(target, *SETTINGS.get(kind, ()))
+    found = read(tmp_path, write_plan([Injection((fault,))], arm="control", experiment="t.py::test_it"))
+    assert found.injection(0, targets, "control") == Injection((fault,))
+    assert [each.described("control") for each in found.faults] == [str(fault)]

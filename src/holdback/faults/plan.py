@@ -37,9 +37,9 @@ import yaml
 from holdback.errors import ConfigurationError
 from holdback.faults.triggers import Injection, Trigger
 from holdback.faults.values import Fault
-from holdback.traffic.lanes import Link
+from holdback.traffic.lanes import Lane, Link
 
-__all__ = ["SCHEMA", "FaultPlan", "Named", "read_plan", "write_plan"]
+__all__ = ["SCHEMA", "FaultPlan", "Named", "PlannedFault", "PlannedInjection", "read_plan", "write_plan"]
 
 SCHEMA = 1
 """Version of the format; a reader refuses a newer one."""
@@ -60,28 +60,52 @@ Named = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _PlannedFault:
-    """A fault whose target is only named yet."""
+class PlannedFault:
+    """A fault whose target is only named yet.
 
-    cls: type
+    `settings` are its other ones, by name, as far as they are not as they always are; `place` is where its plan has
+    it, for messages.
+    """
+
+    cls: type[Fault]
     target: str
     settings: Mapping[str, Any]
-    place: str
+    place: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        """As the fault itself is described, which is how a trigger names the fault whose end it waits for."""
+        return str(self.cls(**{_TARGET: _stand_in(self.target)}, **self.settings))
+
+    def described(self, arm: str) -> str:
+        """As its description reads in that arm."""
+        return str(self).replace(_ARM, arm)
 
     def resolve(self, named: Named, arm: str) -> Fault:
+        """The fault itself.
+
+        Raises:
+            ConfigurationError: there is no such target.
+        """
         name = self.target.replace(_ARM, arm)
         if name not in named:
             raise ConfigurationError(
                 f"{self.place}: there is no {name!r} here", remedy=f"there are: {', '.join(sorted(named))}"
             )
-        return cast(Fault, self.cls(**{_TARGET: named[name]}, **_filled(self.settings, arm)))
+        return self.cls(**{_TARGET: named[name]}, **_filled(self.settings, arm))
 
 
 @dataclass(frozen=True, slots=True)
-class _PlannedInjection:
-    faults: tuple[_PlannedFault, ...]
-    start: Trigger | None
-    end: Trigger | None
+class PlannedInjection:
+    """What one `trial.inject` of the scenario puts in force; the arm's name is `{arm}` throughout."""
+
+    faults: tuple[PlannedFault, ...]
+    start: Trigger | None = None
+    end: Trigger | None = None
+
+    @property
+    def triggers(self) -> tuple[Trigger, ...]:
+        """Those of the two that are there."""
+        return tuple(each for each in (self.start, self.end) if each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +115,15 @@ class FaultPlan:
     path: Path
     experiment: str = ""
     seed: int | None = None
-    _injections: tuple[_PlannedInjection, ...] = field(default=(), repr=False)
+    injections: tuple[PlannedInjection, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
-        return len(self._injections)
+        return len(self.injections)
+
+    @property
+    def faults(self) -> tuple[PlannedFault, ...]:
+        """Those of all injections."""
+        return tuple(fault for injection in self.injections for fault in injection.faults)
 
     def injection(self, number: int, named: Named, arm: str) -> Injection:
         """What the scenario's `trial.inject` of that number (from 0) puts in force.
@@ -107,7 +136,7 @@ class FaultPlan:
                 f"{self.path} has {len(self)} injections, and the scenario asks for one more",
                 remedy="write one for each `trial.inject` of the scenario; `faults: []` for one without faults",
             )
-        planned = self._injections[number]
+        planned = self.injections[number]
         faults = tuple(fault.resolve(named, arm) for fault in planned.faults)
         return Injection(faults, _filled(planned.start, arm), _filled(planned.end, arm))
 
@@ -123,32 +152,52 @@ class FaultPlan:
                 remedy="write one for each `trial.inject` of the scenario; is the plan for another experiment?",
             )
 
+    def text(self) -> str:
+        """What its file says; `read_plan` reads it."""
+        data = {
+            "schema": SCHEMA,
+            "experiment": self.experiment,
+            **({} if self.seed is None else {"seed": self.seed}),
+            "injections": list(map(_injection_data, self.injections)),
+        }
+        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
 
 def write_plan(injections: Sequence[Injection], *, arm: str, experiment: str, seed: int | None = None) -> str:
     """The text of a plan with these injections, which `read_plan` reads."""
-    data = {
-        "schema": SCHEMA,
-        "experiment": experiment,
-        **({} if seed is None else {"seed": seed}),
-        "injections": [_injection_data(injection, arm) for injection in injections],
-    }
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    planned = tuple(_planned(injection, arm) for injection in injections)
+    return FaultPlan(Path(), experiment, seed, planned).text()
 
 
-def _injection_data(injection: Injection, arm: str) -> dict[str, Any]:
+def _planned(injection: Injection, arm: str) -> PlannedInjection:
+    return PlannedInjection(
+        tuple(_planned_fault(fault, arm) for fault in injection.faults),
+        start=_plain_trigger(injection.start, arm),
+        end=_plain_trigger(injection.end, arm),
+    )
+
+
+def _planned_fault(fault: Fault, arm: str) -> PlannedFault:
+    settings = {name: _plain(value, arm) for name, value in _told(fault).items()}
+    return PlannedFault(type(fault), settings.pop(_TARGET), settings)
+
+
+def _plain_trigger(trigger: Trigger | None, arm: str) -> Trigger | None:
+    return trigger and replace(trigger, **{name: _plain(value, arm) for name, value in _told(trigger).items()})
+
+
+def _injection_data(injection: PlannedInjection) -> dict[str, Any]:
     triggers = {"start": injection.start, "end": injection.end}
     return {
-        "faults": [_data(fault, arm) for fault in injection.faults],
-        **{end: _data(trigger, arm) for end, trigger in triggers.items() if trigger},
+        "faults": [{_word(each.cls): {_TARGET: each.target, **each.settings}} for each in injection.faults],
+        **{end: {_word(type(trigger)): _told(trigger)} for end, trigger in triggers.items() if trigger},
     }
 
 
-def _data(value: Any, arm: str) -> dict[str, Any]:
-    """A fault or trigger as plain data, without the settings that are as they always are."""
-    settings = {each.name: getattr(value, each.name) for each in fields(value)}
-    defaults = {each.name: _default(each) for each in fields(value)}
-    told = {name: _plain(found, arm) for name, found in settings.items() if found != defaults[name]}
-    return {_word(type(value)): told}
+def _told(value: Fault | Trigger) -> dict[str, Any]:
+    """The settings of a fault or trigger by name, without those that are as they always are."""
+    settings = ((each, getattr(value, each.name)) for each in fields(value))
+    return {each.name: found for each, found in settings if found != _default(each)}
 
 
 def _default(of: Any) -> Any:
@@ -162,6 +211,15 @@ def _plain(value: Any, arm: str) -> Any:
         return value
     # Whatever else it is (a lane, a program, a fault that another one waits for), its text is its name.
     return re.sub(rf"(?<![A-Za-z0-9]){re.escape(arm)}(?![A-Za-z0-9])", _ARM, str(value))
+
+
+def _stand_in(name: str) -> Any:
+    """Something that has that name and is as much of a lane or link as the name tells; for what takes no other."""
+    link, _, kind = name.partition("/")
+    client, arrow, cluster = link.partition(">")
+    if not arrow:
+        return name
+    return Lane(Link(client, cluster), kind) if kind else Link(client, cluster)
 
 
 def _filled(value: Any, arm: str) -> Any:
@@ -213,22 +271,22 @@ class _Reader:
             self._path,
             experiment=self._value(found["experiment"], str) if "experiment" in found else "",
             seed=self._value(found["seed"], int) if "seed" in found else None,
-            _injections=tuple(map(self._injection, self._entries(found["injections"]))),
+            injections=tuple(map(self._injection, self._entries(found["injections"]))),
         )
 
-    def _injection(self, node: yaml.Node) -> _PlannedInjection:
+    def _injection(self, node: yaml.Node) -> PlannedInjection:
         found = self._settings(node, {"faults": list, "start": dict, "end": dict}, required=("faults",))
-        return _PlannedInjection(
+        return PlannedInjection(
             tuple(map(self._fault, self._entries(found["faults"]))),
             start=self._trigger(found["start"]) if "start" in found else None,
             end=self._trigger(found["end"]) if "end" in found else None,
         )
 
-    def _fault(self, node: yaml.Node) -> _PlannedFault:
+    def _fault(self, node: yaml.Node) -> PlannedFault:
         cls, settings = self._of(node, _FAULTS, "fault")
         target = settings.pop(_TARGET)
-        self._made(node, cls, {_TARGET: Link("any", "any"), **settings})  # proves the rest of it
-        return _PlannedFault(cls, target, settings, self._place(node))
+        self._made(node, cls, {_TARGET: _stand_in(target), **settings})  # proves the rest of it
+        return PlannedFault(cls, target, settings, self._place(node))
 
     def _trigger(self, node: yaml.Node) -> Trigger:
         cls, settings = self._of(node, _TRIGGERS, "trigger")
@@ -287,7 +345,7 @@ class _Reader:
         except yaml.YAMLError as error:
             raise self._error(node, f"cannot be read: {error}") from error
         if not _fits(value, hint):
-            raise self._error(node, f"{value!r} cannot be here", remedy=f"it must be {_told(hint)}")
+            raise self._error(node, f"{value!r} cannot be here", remedy=f"it must be {_words(hint)}")
         return value
 
     def _error(self, node: yaml.Node, message: str, *, remedy: str = "") -> ConfigurationError:
@@ -313,10 +371,10 @@ def _fits(value: object, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-def _told(hint: Any) -> str:
+def _words(hint: Any) -> str:
     origin = get_origin(hint)
     if origin in {Union, UnionType}:
-        return " or ".join(sorted({_told(each) for each in get_args(hint)} - {"a fault"}))
+        return " or ".join(sorted({_words(each) for each in get_args(hint)} - {"a fault"}))
     if origin is Literal:
         return "one of " + ", ".join(map(repr, get_args(hint)))
     words = {str: "text", int: "a whole number", float: "a number", type(None): "null"}
