@@ -16,6 +16,7 @@ from holdback.plugin.fixtures import (
     holdback_progress,
     holdback_run,
     holdback_settings,
+    pytest_holdback_faults,
     trial,
 )
 from holdback.plugin.running import (
@@ -26,6 +27,7 @@ from holdback.plugin.running import (
 )
 from holdback.plugin.settings import (
     Settings,
+    pytest_addhooks,
     pytest_addoption,
     pytest_configure,
     pytest_configure_node,
@@ -41,11 +43,13 @@ __all__ = [
     "holdback_progress",
     "holdback_run",
     "holdback_settings",
+    "pytest_addhooks",
     "pytest_addoption",
     "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_configure_node",
     "pytest_generate_tests",
+    "pytest_holdback_faults",
     "pytest_pyfunc_call",
     "pytest_report_collectionfinish",
     "pytest_report_header",

@@ -19,6 +19,8 @@ _REPETITION = "__pytest_repeat_step_number"
 
 PLAN = pytest.StashKey[Plan]()
 """Of each item that is a trial."""
+CHOSEN = pytest.StashKey[bool]()
+"""Of the configuration: another plugin chose the trials, so there is no verdict to speak of."""
 _LONELY = pytest.StashKey[list[str]]()
 
 
@@ -56,7 +58,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
     for place, number in zip(places, order(slots, settings.seed), strict=True):
         items[place] = ours[number]
-    config.stash[_LONELY] = _lonely(ours, slots)
+    config.stash[CHOSEN] = _select(config, items)
+    if not config.stash[CHOSEN]:
+        config.stash[_LONELY] = _lonely(ours, slots)
+
+
+def _select(config: pytest.Config, items: list[pytest.Item]) -> bool:
+    """Whether another plugin chose the trials, which is then done."""
+    plans = [item.stash[PLAN] for item in items if PLAN in item.stash]
+    chosen = config.hook.pytest_holdback_select(config=config, plans=plans)
+    if chosen is None:
+        return False
+    others = [item for item in items if PLAN not in item.stash or item.stash[PLAN].id not in chosen]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]
+    for item in items:
+        item.stash[PLAN] = chosen[item.stash[PLAN].id]
+    return True
 
 
 def _deselect_what_is_not_planned(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -28,6 +28,8 @@ def begin(config: pytest.Config) -> None:
             "treatment": settings.treatment,
             "plan": str(settings.plan or ""),
             "count": getattr(config.option, "count", 1),
+            "root": str(config.rootpath),
+            "directory": str(config.invocation_params.dir),
             "command": [Path(sys.argv[0]).name, *map(str, config.invocation_params.args)],
             "process": process_of(settings.controller),
             "machine": {"system": platform.platform(), "processors": os.cpu_count(), "load": os.getloadavg()},

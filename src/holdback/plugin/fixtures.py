@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdback.faults.plan import FaultPlan
 from holdback.plugin.collecting import PLAN, mark_of
 from holdback.plugin.evidence import begin
 from holdback.plugin.settings import FAULTS, SETTINGS, STDERR, Settings
@@ -27,8 +28,16 @@ def holdback_arm(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def trial(request: pytest.FixtureRequest, holdback_arm: str) -> Trial:  # noqa: ARG001  orders the fixtures
     """The trial that this item is."""
-    config = request.config
-    return Trial(request.node.stash[PLAN], mark_of(request.node).kwargs["oracles"], fault_plan=config.stash[FAULTS])
+    item, config = request.node, request.config
+    plan = item.stash[PLAN]
+    item.stash[FAULTS] = config.hook.pytest_holdback_faults(config=config, plan=plan)
+    return Trial(plan, mark_of(item).kwargs["oracles"], fault_plan=item.stash[FAULTS])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_holdback_faults(config: pytest.Config) -> FaultPlan | None:
+    """Those of `--plan`."""
+    return config.stash[FAULTS]
 
 
 @pytest.fixture(scope="session")

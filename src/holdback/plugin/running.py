@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import pytest
 
 from holdback.errors import BinaryError, ConfigurationError, EvidenceError, HoldbackError
+from holdback.faults.plan import FaultPlan
 from holdback.history.store import Store
 from holdback.plugin.collecting import PLAN
 from holdback.plugin.evidence import begin
-from holdback.plugin.settings import SETTINGS
+from holdback.plugin.settings import FAULTS, SETTINGS
 from holdback.trials import runner
 from holdback.trials.arms import TREATMENT
 from holdback.trials.outcome import Outcome, Row, likeness
@@ -25,15 +26,17 @@ _LETTERS = {Outcome.HOLDS: ".", Outcome.VIOLATED: "V", Outcome.UNKNOWN: "u", Out
 
 @dataclass(slots=True)
 class _Streak:
-    """INVALID trials in a row for the same reason."""
+    """INVALID trials in a row for the same reason, under the same plan of faults."""
 
     reason: str = ""
+    faults: FaultPlan | None = None
     length: int = 0
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Row, faults: FaultPlan | None) -> None:
         reason = likeness(row.reason) if row.outcome is Outcome.INVALID else ""
-        self.length = self.length + 1 if reason and reason == self.reason else int(bool(reason))
-        self.reason = reason
+        same = reason == self.reason and faults == self.faults
+        self.length = self.length + 1 if reason and same else int(bool(reason))
+        self.reason, self.faults = reason, faults
 
 
 _ROW = pytest.StashKey[Row]()
@@ -71,9 +74,10 @@ def _keep(item: pytest.Item, row: Row) -> None:
     """Remember the row for the report; end the run when trial after trial fails for the same reason."""
     item.stash[_ROW] = row
     streak = item.config.stash.setdefault(_STREAK, _Streak())
-    streak.add(row)
+    streak.add(row, item.stash.get(FAULTS, None))
     if streak.length >= _SAME_INVALID:
         item.session.shouldfail = f"{streak.length} trials in a row were INVALID for the same reason: {row.reason}"
+    item.config.hook.pytest_holdback_judged(config=item.config, row=row)
 
 
 def _complaint(row: Row, store: Store) -> str:

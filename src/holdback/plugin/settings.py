@@ -15,6 +15,7 @@ import pytest
 from holdback.errors import ConfigurationError
 from holdback.faults.plan import FaultPlan, read_plan
 from holdback.history.store import Store
+from holdback.plugin import hooks
 from holdback.plugin.shards import add_option, take_part
 from holdback.trials.arms import MARK
 from holdback.trials.shards import Shard
@@ -55,8 +56,14 @@ class Settings:
 
 SETTINGS = pytest.StashKey[Settings]()
 FAULTS = pytest.StashKey[FaultPlan | None]()
+"""Of the configuration: those of `--plan`. Of an item: those of its trial."""
 STDERR = pytest.StashKey[TextIO]()
 """The terminal itself, past pytest's capturing."""
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Make the hooks known that are ours."""
+    pluginmanager.add_hookspecs(hooks)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdback.plugin.collecting import CHOSEN
 from holdback.plugin.ending import ENDING, exposures_of
 from holdback.plugin.settings import SETTINGS
 from holdback.trials.outcome import Outcome, Row, likeness
@@ -25,7 +26,7 @@ _KINDS, _LAST_LINES, _LONGEST_LINE = 10, 4, 200
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print the verdicts, and why trials did not count."""
     ending = config.stash.get(ENDING, None)
-    if ending is None:
+    if ending is None or config.stash.get(CHOSEN, False):
         return
     settings = config.stash[SETTINGS]
     terminalreporter.section("holdback")
