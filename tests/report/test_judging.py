@@ -11,6 +11,7 @@ from holdback.history.history import History
 from holdback.history.store import Store
 from holdback.oracles import Finding, Judgement, Oracle
 from holdback.report.judging import judge_again, load_oracles, print_judgement
+from holdback.report.project import find_root
 from holdback.statistics import Verdict
 from holdback.trials.outcome import Outcome
 from tests.report.reports import ROW, stored, treatment
@@ -90,13 +91,13 @@ def test_oracles_come_from_the_experiments_file(tmp_path: Path) -> None:
     """The file is imported as it is today, with its project's own modules within reach."""
     write_experiment(tmp_path)
     for experiment in ("test_x.py::test_x", "test_x.py::test_x[100]", "test_x.py::TestX::test_y"):
-        assert [oracle.__name__ for oracle in load_oracles(experiment, tmp_path)] == ["oracle"]
+        assert [oracle.__name__ for oracle in load_oracles(experiment, run={}, root=tmp_path)] == ["oracle"]
 
 
 @pytest.mark.parametrize(
     ("experiment", "message"),
     [
-        ("test_y.py::test_x", "is not there"),
+        ("test_y.py::test_x", "is not in"),
         ("test_x.py::test_gone", "has no experiment test_gone"),
         ("test_x.py::test_plain", "has no experiment test_plain"),
         ("test_broken.py::test_x", "cannot be imported: SyntaxError"),
@@ -107,7 +108,7 @@ def test_oracles_that_cannot_be_had(tmp_path: Path, experiment: str, message: st
     write_experiment(tmp_path)
     (tmp_path / "test_broken.py").write_text("def")
     with pytest.raises(ConfigurationError, match=message):
-        load_oracles(experiment, tmp_path)
+        load_oracles(experiment, run={}, root=tmp_path)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,3 +132,23 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         store.judged(treatment(row, Outcome.VIOLATED).to_json())
     assert main(["judge", str(report), "--root", str(tmp_path)]) == 0
     assert "FIXED" in capsys.readouterr().out
+
+
+def test_experiments_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their root is the one that is given, else the recorded one, else here; an unknown one is told with a remedy."""
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    project.mkdir()
+    elsewhere.mkdir()
+    write_experiment(project, "def oracle(history): ...")
+    monkeypatch.chdir(elsewhere)
+    recorded = {"root": str(project)}
+    for run in (recorded, {"merged": [recorded]}):
+        assert find_root(run, ROW.experiment) == project
+        assert load_oracles(ROW.experiment, run=run)
+    with pytest.raises(ConfigurationError, match=r"test_x.py, .*, is not in .*/elsewhere\n.*--root"):
+        find_root({"root": str(tmp_path)}, ROW.experiment)
+    with pytest.raises(ConfigurationError, match="is not in"):
+        find_root(recorded, ROW.experiment, elsewhere)
+    assert find_root({}, ROW.experiment, project) == project
+    monkeypatch.chdir(project)
+    assert find_root({"root": str(tmp_path / "gone")}, ROW.experiment) == project

@@ -46,13 +46,15 @@ def test_options_add_the_shadow_and_the_requests(tmp_path: Path) -> None:
     assert "(shadow)" not in shown(store, ROW.id, requests=True)
 
 
-def test_the_beginning_of_an_id_is_enough() -> None:
-    """An exact id wins over a longer one that begins with it; a beginning must be of one only."""
-    ids = ["a-control-1", "a-control-10", "b-treatment-1"]
-    assert find_trial(ids, "b") == "b-treatment-1"
+def test_a_part_of_an_id_is_enough() -> None:
+    """An exact id wins over a beginning, that over an end, that over what is inside; it must be of one only."""
+    ids = ["a-control-1", "a-control-10", "b-treatment-1", "ba-control-2"]
+    assert find_trial(ids, "b-") == "b-treatment-1"
     assert find_trial(ids, "a-control-1") == "a-control-1"
-    with pytest.raises(EvidenceError, match=r"2 trials begin with 'a'(.|\n)*a-control-10"):
-        find_trial(ids, "a")
+    assert find_trial(ids, "control-1") == "a-control-1"
+    assert find_trial(ids, "treat") == "b-treatment-1"
+    with pytest.raises(EvidenceError, match=r"3 trials have 'a-control'(.|\n)*a-control-10.*ba-control-2"):
+        find_trial(ids, "a-control")
 
 
 def test_an_unknown_trial_brings_up_near_ones() -> None:

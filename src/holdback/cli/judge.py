@@ -27,7 +27,7 @@ def add(subcommands: Subcommands) -> None:
         "report", type=Path, nargs="?", default=DEFAULT_REPORT, metavar="DIR", help="the report (default: %(default)s)"
     )
     parser.add_argument(
-        "--root", type=Path, default=Path(), metavar="DIR", help="where the experiments' files are (default: here)"
+        "--root", type=Path, metavar="DIR", help="the root of the experiments' project (default: as it ran, else here)"
     )
     parser.set_defaults(run=_run)
 
@@ -38,5 +38,6 @@ def _run(arguments: argparse.Namespace) -> int:
     from holdback.history.store import Store  # noqa: PLC0415  likewise
     from holdback.report.judging import judge_again, load_oracles, print_judgement  # noqa: PLC0415  likewise
 
-    rejudged = judge_again(Store(arguments.report), partial(load_oracles, root=arguments.root.resolve()))
+    store = Store(arguments.report)
+    rejudged = judge_again(store, partial(load_oracles, run=store.run(), root=arguments.root))
     return 0 if print_judgement(rejudged, Console(highlight=False)).fixed else 1

@@ -16,7 +16,7 @@ __all__ = ["add"]
 _EXAMPLES = """\
 examples:
   holdback show an-evicted-workload-is-admitted-again-control-001
-  holdback show an-evicted --requests       the beginning of an id is enough where only one has it
+  holdback show control-001 --requests      a part of an id is enough where only one has it
 """
 
 
@@ -30,7 +30,7 @@ def add(subcommands: Subcommands) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("trial", metavar="TRIAL", help="the trial's id, or the beginning of it")
+    parser.add_argument("trial", metavar="TRIAL", help="the trial's id, or a part that no other has")
     parser.add_argument(
         "--report", type=Path, default=DEFAULT_REPORT, metavar="DIR", help="the report (default: %(default)s)"
     )

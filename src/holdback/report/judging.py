@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -15,6 +16,7 @@ from holdback.errors import ConfigurationError, EvidenceError
 from holdback.history.history import History
 from holdback.history.store import Damage, Store
 from holdback.oracles.judgement import Oracle, judge
+from holdback.report.project import find_root, parts_of
 from holdback.report.terminal import print_summary
 from holdback.statistics import Summary, summarise
 from holdback.trials.arms import MARK
@@ -82,17 +84,17 @@ def _whole_history(store: Store, trial: str, found: list[Damage], kept: list[str
     return history
 
 
-def load_oracles(experiment: str, root: Path) -> Sequence[Oracle]:
-    """The oracles that a test function names today; `experiment` is its node id, its file lies below `root`.
+def load_oracles(experiment: str, *, run: Mapping[str, Any], root: Path | None = None) -> Sequence[Oracle]:
+    """The oracles that a test function names today; `experiment` is its node id.
+
+    Where its file is `root` says, else what is recorded of its `run`.
 
     Raises:
         ConfigurationError: the file, the function or its mark is not there, or the file cannot be imported.
     """
-    file, _, name = experiment.partition("[")[0].partition("::")  # parameters make experiments, not functions
+    root = find_root(run, experiment, root)
+    file, name = parts_of(experiment)
     path = root / file
-    remedy = "run it from the project's root, with the experiment's file as it was or changed"
-    if not path.is_file():
-        raise ConfigurationError(f"{path}, which has the oracles of {experiment}, is not there", remedy=remedy)
     target: object = _import(path, root)
     for part in name.split("::"):
         target = getattr(target, part, None)
@@ -100,7 +102,7 @@ def load_oracles(experiment: str, root: Path) -> Sequence[Oracle]:
         if mark.name == MARK:
             oracles: Sequence[Oracle] = mark.kwargs["oracles"]
             return oracles
-    raise ConfigurationError(f"{path} has no experiment {name}", remedy=remedy)
+    raise ConfigurationError(f"{path} has no experiment {name}", remedy="give it the name back that it had in the run")
 
 
 def print_judgement(rejudged: Rejudged, console: Console) -> Summary:

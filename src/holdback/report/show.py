@@ -47,7 +47,7 @@ class _Evidence:
 
 
 def print_trial(store: Store, name: str, console: Console, *, shadow: bool = False, requests: bool = False) -> None:
-    """Print a trial's outcome, findings and timeline; `name` is its id or the beginning of it.
+    """Print a trial's outcome, findings and timeline; `name` is its id or a part of it.
 
     Raises:
         EvidenceError: there is no such trial, more than one, or its history cannot be read.
@@ -61,20 +61,22 @@ def print_trial(store: Store, name: str, console: Console, *, shadow: bool = Fal
 
 
 def find_trial(ids: Sequence[str], name: str) -> str:
-    """The one id that is `name` or begins with it.
+    """The one id that is `name`, begins or ends with it, or has it somewhere, in this order of preference.
 
     Raises:
         EvidenceError: none or several; the message names those that come near.
     """
-    found = [name] if name in ids else [each for each in ids if each.startswith(name)]
-    if len(found) == 1:
-        return found[0]
+    found: list[str] = []
+    for fits in (str.__eq__, str.startswith, str.endswith, str.__contains__):
+        found = [each for each in ids if fits(each, name)]
+        if len(found) == 1:
+            return found[0]
     if found:
-        raise EvidenceError(f"{len(found)} trials begin with {name!r}", remedy=f"give more of one of {_some(found)}")
+        raise EvidenceError(f"{len(found)} trials have {name!r}", remedy=f"give more of one of {_some(found)}")
     if not ids:
         raise EvidenceError("the report holds no trial", remedy="run an experiment, or name its report with --report")
-    near = difflib.get_close_matches(name, ids, n=_MANY, cutoff=0.4) or [each for each in ids if name in each] or ids
-    raise EvidenceError(f"no trial begins with {name!r}", remedy=f"there are {_some(near)}")
+    near = difflib.get_close_matches(name, ids, n=_MANY, cutoff=0.4) or ids
+    raise EvidenceError(f"no trial has {name!r}", remedy=f"there are {_some(near)}")
 
 
 def _evidence(store: Store, name: str) -> _Evidence:
