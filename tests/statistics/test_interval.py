@@ -3,7 +3,7 @@ import math
 import pytest
 from scipy import stats
 
-from holdback.statistics.interval import clopper_pearson, rule_of_three, trials_for_bound, upper_bound
+from holdback.statistics.interval import clopper_pearson, lower_bound, rule_of_three, trials_for_bound, upper_bound
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,10 @@ def test_trials_for_a_bound_are_the_fewest() -> None:
     needed = trials_for_bound(0.01)
     assert upper_bound(0, needed) <= 0.01 < upper_bound(0, needed - 1)
     assert needed == 299
+
+
+@pytest.mark.parametrize(("hits", "trials"), [(1, 1), (5, 5), (3, 7), (198, 200)])
+def test_the_lower_bound_is_exact(hits: int, trials: int) -> None:
+    """At the bound so many hits or more come up with a chance of exactly 5%; without hits or trials it is 0."""
+    assert stats.binom.sf(hits - 1, trials, lower_bound(hits, trials)) == pytest.approx(0.05)
+    assert lower_bound(0, trials) == lower_bound(0, 0) == 0

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from scipy import stats
 
-__all__ = ["CONFIDENCE", "Interval", "clopper_pearson", "rule_of_three", "trials_for_bound", "upper_bound"]
+__all__ = [
+    "CONFIDENCE",
+    "Interval",
+    "clopper_pearson",
+    "lower_bound",
+    "rule_of_three",
+    "trials_for_bound",
+    "upper_bound",
+]
 
 CONFIDENCE = 0.95
 
@@ -39,6 +47,13 @@ def upper_bound(hits: int, trials: int, confidence: float = CONFIDENCE) -> float
     if trials == 0:
         return 1.0
     return float(stats.binomtest(hits, trials, alternative="less").proportion_ci(confidence, method="exact").high)
+
+
+def lower_bound(hits: int, trials: int, confidence: float = CONFIDENCE) -> float:
+    """The rate that the true one stays above with `confidence`: the one-sided Clopper-Pearson bound."""
+    if trials == 0:
+        return 0.0
+    return float(stats.binomtest(hits, trials, alternative="greater").proportion_ci(confidence, method="exact").low)
 
 
 def rule_of_three(trials: int, confidence: float = CONFIDENCE) -> str:
