@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from holdback.cli import build, compare, doctor, judge, merge, report, show
+from holdback.cli import build, compare, doctor, judge, merge, replay, report, show, shrink
+from holdback.cli.replay import PASSED_ON
 from holdback.errors import ConfigurationError, HoldbackError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_COMMANDS = (doctor, build, show, report, judge, merge, compare)
+_COMMANDS = (doctor, build, show, replay, shrink, report, judge, merge, compare)
 """Modules with `add(subcommands)`, which adds a parser whose default `run` takes the parsed arguments."""
 
 _EPILOG = """\
@@ -29,7 +30,7 @@ exit codes: 0 well, 1 something failed, 2 the command line or a file it names is
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `holdback` with these arguments (the process's own if None) and give its exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = _parsed(sys.argv[1:] if argv is None else argv)
     try:
         code: int = arguments.run(arguments)
     except ConfigurationError as error:
@@ -40,6 +41,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write("holdback: interrupted; nothing of it runs on\n")
         return 130
     return code
+
+
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments. What follows `--` is for pytest: argparse would take some of it for ours."""
+    own, passed_on = _split(argv)
+    parser = _parser()
+    arguments = parser.parse_args(own)
+    if passed_on and not hasattr(arguments, PASSED_ON):
+        parser.error(f"this command runs no pytest that could take {' '.join(passed_on)}")
+    setattr(arguments, PASSED_ON, passed_on)
+    return arguments
+
+
+def _split(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    at = argv.index("--") if "--" in argv else len(argv)
+    return argv[:at], argv[at + 1 :]
 
 
 def _failed(error: HoldbackError, code: int) -> int:

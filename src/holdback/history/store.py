@@ -5,6 +5,7 @@ run.json              what ran: schema, seed, options, variants, machine, versio
 planned.jsonl         one line before each trial: a trial that was interrupted is here and not below
 histories/ID.jsonl    a header, then one event a line; complete or absent
 plans/ID.yaml         the faults of a trial and their triggers, for `pytest --plan`
+replays/ID/, shrinks/ID/   reports like this one, of a trial made again and of the search for a smaller plan
 trials.jsonl          one row after each trial was judged
 summary.json          computed from trials.jsonl at the end
 index.html, junit.xml, summary.md   the report, made from all of these
@@ -43,6 +44,9 @@ _SAME_START = 2.0
 _PARTS = (
     "run.json",
     "plans",
+    "replays",
+    "shrinks",
+    "shrunk.yaml",
     "planned.jsonl",
     "trials.jsonl",
     "summary.json",
@@ -80,6 +84,7 @@ class Store:
         self.summary_path = directory / "summary.json"
         self.histories = directory / "histories"
         self.plans = directory / "plans"
+        self.shrunk_path = directory / "shrunk.yaml"
 
     def logs(self, worker: str) -> Path:
         """Where one process of the run keeps its logs."""
@@ -92,6 +97,14 @@ class Store:
     def plan_path(self, trial: str) -> Path:
         """Where the plan of one trial's faults is kept."""
         return self.plans / f"{trial}.yaml"
+
+    def replay_of(self, trial: str) -> Store:
+        """The report of that trial made again."""
+        return Store(self.directory / "replays" / trial)
+
+    def shrink_of(self, trial: str) -> Store:
+        """The report of the search for a smaller plan of that trial."""
+        return Store(self.directory / "shrinks" / trial)
 
     def begin(self, run: Mapping[str, Any]) -> None:
         """Make this the report of `run`, which has at least an `id` and `started` (wall time).
@@ -156,6 +169,10 @@ class Store:
         with _evidence(self.plans):
             self.plans.mkdir(parents=True, exist_ok=True)
         _replace(self.plan_path(trial), text)
+
+    def keep_shrunk(self, text: str) -> None:
+        """Keep the smallest plan that a search has found so far."""
+        _replace(self.shrunk_path, text)
 
     def summarise(self, summary: Mapping[str, Any]) -> None:
         """Keep the run's summary, replacing an earlier one at once."""

@@ -1,0 +1,1 @@
+"""A trial once more, and the smallest plan that makes it fail."""
