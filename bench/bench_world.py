@@ -20,7 +20,10 @@ from rich.console import Console
 
 from bench.figures import Figure, machine, table
 from holdback.binaries import Binaries
+from holdback.clusters import LocalProvider
 from holdback.controllers.kueue import multikueue_world
+from holdback.controllers.kueue.hosting import Site
+from holdback.controllers.kueue.outside import Outside
 from holdback.controllers.kueue.source import KueueBuild, build_kueue
 from holdback.controllers.kueue.variant import read_variant
 from holdback.process import open_run
@@ -80,7 +83,8 @@ def _one(binaries: Binaries, builds: Mapping[str, KueueBuild], say: Callable[[st
         logs = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         run = stack.enter_context(open_run(logs=logs))
         begin, idle = time.monotonic(), _work()
-        with multikueue_world(run, binaries, builds, builds[CONTROL], say=phase):
+        site = Site(run, binaries, LocalProvider(run, binaries), Outside(run))
+        with multikueue_world(site, builds, builds[CONTROL], say=phase):
             ready = time.monotonic()
             work, memory = _work() - idle, _memory()
             stop = time.monotonic()

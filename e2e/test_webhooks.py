@@ -14,13 +14,14 @@ from holdback.binaries import Binaries
 from holdback.clock import poll
 from holdback.clusters import LocalCluster, local_clusters
 from holdback.clusters.kinds import Kind
-from holdback.controllers.kueue.controller import Settings
+from holdback.controllers.kueue.hosting import Settings
+from holdback.controllers.kueue.outside import Outside
 from holdback.controllers.kueue.source import KueueBuild
-from holdback.controllers.kueue.starting import client_of, start_kueues, webhooks_of
+from holdback.controllers.kueue.starting import client_of, start_kueues, wanted_kueues, webhooks_of
 from holdback.errors import ClusterError
 from holdback.faults.injection import inject
 from holdback.faults.values import Cut, Delay, Fault, Hold, Kill, Pause, Restart, Unobserved
-from holdback.process import Program, Run
+from holdback.process import Run, Running
 from holdback.traffic.lanes import Link
 from holdback.traffic.network import Network, network
 
@@ -36,7 +37,7 @@ _numbers = count()
 class Piped:
     """A cluster whose Kueue is asked by a pipe."""
 
-    def __init__(self, cluster: LocalCluster, net: Network, kueue: Program) -> None:
+    def __init__(self, cluster: LocalCluster, net: Network, kueue: Running) -> None:
         self.cluster = cluster
         self.net = net
         self.kueue = kueue
@@ -58,11 +59,12 @@ class Piped:
 
 @pytest.fixture(scope="module")
 def piped(holdback_run: Run, holdback_binaries: Binaries, kueue_builds: Mapping[str, KueueBuild]) -> Iterator[Piped]:
-    wanted = {NAME: (kueue_builds["control"], Settings())}
+    wanted = wanted_kueues({NAME: (kueue_builds["control"], Settings())})
     with ExitStack() as stack:
         clusters = stack.enter_context(local_clusters(holdback_run, holdback_binaries, [NAME]))
         net = stack.enter_context(network(holdback_run, holdback_binaries, {LINK: clusters[NAME].access}))
-        kueues = start_kueues(stack, holdback_run, clusters, net, links={NAME: LINK}, wanted=wanted, piped=True)
+        host = Outside(holdback_run)
+        kueues = start_kueues(stack, host, clusters, net, links={NAME: LINK}, wanted=wanted, piped=True)
         yield Piped(clusters[NAME], net, kueues[LINK.client])
 
 

@@ -8,6 +8,7 @@ import pytest
 from holdback.clusters import Api, Kind
 from holdback.controllers.kueue import MultiKueueWorld
 from holdback.controllers.kueue.manifests import NAMESPACE, SERVICE_ACCOUNT
+from holdback.process import Program
 from holdback.trials.keeper import Keeper
 
 pytestmark = pytest.mark.repeat(1)
@@ -56,6 +57,7 @@ def test_every_controller_talks_through_the_router(multikueue_keeper: Keeper[Mul
     world = multikueue_keeper.world()
     direct = {int(c.access.server.rpartition(":")[2]) for c in (*world.managers.values(), *world.workers.values())}
     for name, kueue in world.kueues.items():
+        assert isinstance(kueue, Program), "this test looks at processes next to us"
         peers = {
             connection.raddr.port for connection in psutil.Process(kueue.pid).net_connections() if connection.raddr
         }

@@ -12,15 +12,17 @@ from bench.scale.load import Counts, Load
 from bench.scale.usage import Counted, Usage, ask, counted, watch_usage
 from holdback import process
 from holdback.binaries import Binaries
+from holdback.clusters.access import Access
 from holdback.clusters.api import Api
 from holdback.clusters.local import LocalCluster, local_clusters
 from holdback.clusters.nodes import nodes
 from holdback.controllers.kueue import objects
-from holdback.controllers.kueue.controller import Settings, installed, started
+from holdback.controllers.kueue.hosting import Settings
 from holdback.controllers.kueue.kinds import CLUSTER_QUEUES
-from holdback.controllers.kueue.manifests import NAMESPACE, Manifests
+from holdback.controllers.kueue.manifests import NAMESPACE
+from holdback.controllers.kueue.outside import Outside
 from holdback.controllers.kueue.source import KueueBuild
-from holdback.controllers.kueue.starting import await_active
+from holdback.controllers.kueue.starting import await_active, wanted_kueues
 
 __all__ = ["Measured", "Wanted", "measure"]
 
@@ -157,10 +159,12 @@ def _world(
     settings = Settings(frameworks=("pod",), configuration=configuration)
     with ExitStack() as stack:
         cluster = stack.enter_context(local_clusters(run, binaries, [name]))[name]
-        manifests = Manifests.parse(build.manifests.read_text())
-        installation = installed(run, cluster.api, build, manifests, settings, name=f"kueue-{name}")
-        access = replace(cluster.access, token=installation.token)
-        kueue = stack.enter_context(started(run, installation, access, name=f"kueue-{name}"))
+        ours = wanted_kueues({name: (build, settings)})[name]
+
+        def directly(token: str) -> Access:
+            return replace(cluster.access, token=token)
+
+        kueue = stack.enter_context(Outside(run).running(cluster, ours, reach=directly))
         stack.enter_context(nodes(run, binaries, cluster, _NODES, seconds=_PODS_RUN))
         for wanted_object in objects.pod_queues(_QUEUES):
             cluster.api.apply(wanted_object)

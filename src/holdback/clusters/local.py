@@ -11,8 +11,8 @@ the second one's way to its data must be one that can be held.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -21,10 +21,11 @@ from holdback.binaries import Binaries
 from holdback.certificates import Authority, new_key_pem, write_private
 from holdback.clusters.access import Access
 from holdback.clusters.api import Api
+from holdback.clusters.protocols import LOOPBACK, Cluster, SecondServer
 from holdback.errors import ConfigurationError
 from holdback.process import Child, Program, Run, await_ready, start
 
-__all__ = ["LocalCluster", "SecondServer", "local_clusters"]
+__all__ = ["LocalCluster", "LocalProvider", "local_clusters"]
 
 _READY_WITHIN = 60.0
 _SOCKET = "etcd.sock"
@@ -84,14 +85,6 @@ def _start_etcd(run: Run, executable: Path, name: str, home: Path, door: _Door |
     return start(run, f"{name}-etcd", [executable, *flags], cwd=home)
 
 
-@dataclass(frozen=True, slots=True)
-class SecondServer:
-    """Another API server of a cluster, on the same data and with the same credentials."""
-
-    program: Program
-    access: Access
-
-
 class LocalCluster:
     """One local cluster; made by `local_clusters`."""
 
@@ -122,15 +115,6 @@ class LocalCluster:
         """The API server and its etcd."""
         return (self.server, self.etcd)
 
-    @property
-    def etcd_port(self) -> int:
-        """The loopback port of its etcd.
-
-        Raises:
-            ConfigurationError: it has none.
-        """
-        return self._open_door().port
-
     def _open_door(self) -> _Door:
         if self._door is None:
             raise ConfigurationError(
@@ -158,21 +142,15 @@ class LocalCluster:
         self.program.await_ready()
 
     def restart_server(self) -> None:
-        """Kill the API server and start it again on the same data; everyone's connections break."""
         self.program.kill()
         self.program.start()
         self.program.await_ready()
 
     @contextmanager
-    def second_server(self, etcd_port: int) -> Iterator[SecondServer]:
-        """Another API server, whose way to the data is a loopback port that leads to `LocalCluster.etcd_port`.
-
-        Raises:
-            ConfigurationError: the cluster was not started for that.
-            ProcessExited, NotReady: it did not come up.
-        """
+    def second_server(self, way: Callable[[int], int]) -> Iterator[SecondServer]:
+        door = self._open_door()
         access = self.access.via(f"https://127.0.0.1:{self._run.port()}", self.access.ca)
-        data = [f"--etcd-servers=https://127.0.0.1:{etcd_port}", *self._open_door().of_server()]
+        data = [f"--etcd-servers=https://127.0.0.1:{way(door.port)}", *door.of_server()]
         with closing(Api(access)) as api:
             program = self._start(f"{self.name}-second-apiserver", api, data)
             try:
@@ -266,3 +244,24 @@ def local_clusters(
         for cluster in clusters.values():
             cluster.await_ready()
         yield clusters
+
+
+@dataclass(frozen=True, slots=True)
+class LocalProvider:
+    """Local clusters, of which everything is on loopback."""
+
+    run: Run
+    binaries: Binaries
+
+    @property
+    def name(self) -> str:
+        return "local"
+
+    @property
+    def address(self) -> str:
+        return LOOPBACK
+
+    def clusters(
+        self, managers: Sequence[str], workers: Sequence[str] = ()
+    ) -> AbstractContextManager[Mapping[str, Cluster]]:
+        return local_clusters(self.run, self.binaries, [*managers, *workers])

@@ -1,18 +1,23 @@
-"""What a cluster is to the rest of holdback, wherever it comes from."""
+"""What a cluster, and whatever it comes from, is to the rest of holdback."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from holdback.clusters.access import Access
 from holdback.clusters.api import Api
-from holdback.process import Child
+from holdback.process import Running
 
-__all__ = ["Cluster"]
+__all__ = ["LOOPBACK", "Borrowed", "Cluster", "Doubling", "Provider", "Restartable", "SecondServer"]
+
+LOOPBACK = "127.0.0.1"
 
 
 class Cluster(Protocol):
-    """A Kubernetes API to work against."""
+    """A Kubernetes API to work against. What only some can do is in protocols of their own."""
 
     @property
     def name(self) -> str:
@@ -26,14 +31,81 @@ class Cluster(Protocol):
     def api(self) -> Api:
         """A client of our own with `access`."""
 
-    @property
-    def children(self) -> tuple[Child, ...]:
-        """The processes it consists of, as far as they are ours."""
-
     def check(self) -> None:
         """Say so if it is gone.
 
         Raises:
             ProcessExited: one of its processes ended.
             ClusterError: it does not answer.
+        """
+
+
+@runtime_checkable
+class Restartable(Protocol):
+    """A cluster whose API server can be killed."""
+
+    def restart_server(self) -> None:
+        """Kill the API server and start it again on the same data; everyone's connections break.
+
+        Raises:
+            ProcessError, ClusterError: it does not come back.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class SecondServer:
+    """Another API server of a cluster, on the same data and with the same credentials."""
+
+    program: Running
+    access: Access
+
+
+@runtime_checkable
+class Doubling(Protocol):
+    """A cluster that can have a second API server."""
+
+    def second_server(self, way: Callable[[int], int]) -> AbstractContextManager[SecondServer]:
+        """Another API server; `way` is told the loopback port of the data, and gives one that leads there.
+
+        Raises:
+            ConfigurationError: the cluster was not started for that.
+            ProcessExited, NotReady: it did not come up.
+        """
+
+
+@runtime_checkable
+class Borrowed(Protocol):
+    """A cluster that is somebody's own: it is told what will be put into it, and is given back as it was."""
+
+    def announce(self, what: str, objects: Sequence[Mapping[str, Any]]) -> None:
+        """Before anything is made in it: `what` says for the user what the objects are for.
+
+        Raises:
+            ConfigurationError: it must not have them, or cannot be used with them; nothing was changed.
+            ClusterError: it does not answer as it should.
+        """
+
+
+class Provider(Protocol):
+    """Where clusters come from."""
+
+    @property
+    def name(self) -> str:
+        """As the option `--clusters` has it."""
+
+    @property
+    def address(self) -> str:
+        """The IPv4 address of this machine at which the clusters, and what runs in them, reach what listens here."""
+
+    def clusters(
+        self, managers: Sequence[str], workers: Sequence[str] = ()
+    ) -> AbstractContextManager[Mapping[str, Cluster]]:
+        """Clusters for a world, all ready, by these names; what was started ends with the context.
+
+        Args:
+            managers: those in which one arm's controller under test works.
+            workers: those that the arms share.
+
+        Raises:
+            HoldbackError: they cannot be had, or at the end: they could not be given up as they should.
         """

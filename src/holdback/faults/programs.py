@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdback.process import Program
+from holdback.process import Running
 
 __all__ = ["Dead", "Paused", "Restarted"]
 
@@ -14,7 +14,7 @@ __all__ = ["Dead", "Paused", "Restarted"]
 class Paused:
     """The program stands still, and its connections with it."""
 
-    program: Program
+    program: Running
 
     def begin(self) -> None:
         self.program.pause()
@@ -33,7 +33,7 @@ class Paused:
 class Dead:
     """The program is gone, killed as by a crash, until it is started again."""
 
-    program: Program
+    program: Running
 
     def begin(self) -> None:
         self.program.kill()
@@ -52,7 +52,7 @@ class Dead:
 class Restarted:
     """The program is killed and started again at once; over when it is ready."""
 
-    program: Program
+    program: Running
 
     def begin(self) -> None:
         self.program.kill()

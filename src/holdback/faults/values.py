@@ -1,7 +1,8 @@
 """Faults as plain values: what happens to which traffic or process, never how.
 
 `holdback.traffic.network.Network` alone knows what makes a fault on a lane and how the end of it is verified;
-`holdback.faults.injection` hands each value to it. Faults on processes act on a `Program` of the world.
+`holdback.faults.injection` hands each value to it. Faults on processes act on what runs in the world, be it a process
+next to us or a pod: on a `holdback.process.Running`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from holdback.errors import ConfigurationError
-from holdback.process import Program
+from holdback.process import Running
 from holdback.traffic.lanes import Lane, Link, Pipe, Side
 
 __all__ = [
@@ -212,7 +213,7 @@ class Pause:
     """The process stands still (SIGSTOP) until the fault ends; its connections stay open. Then it works again."""
 
     blocks: ClassVar[bool] = True
-    target: Program
+    target: Running
 
     def __str__(self) -> str:
         return f"pause {self.target}"
@@ -223,7 +224,7 @@ class Kill:
     """The process is killed (SIGKILL) and gone until the fault ends; then it is started again and ready."""
 
     blocks: ClassVar[bool] = True
-    target: Program
+    target: Running
 
     def __str__(self) -> str:
         return f"kill {self.target}"
@@ -234,7 +235,7 @@ class Restart:
     """The process is killed (SIGKILL) and started again at once. The fault is over when it is ready."""
 
     blocks: ClassVar[bool] = True
-    target: Program
+    target: Running
 
     def __str__(self) -> str:
         return f"restart {self.target}"

@@ -37,6 +37,7 @@ from holdback.certificates import Authority
 from holdback.clock import poll
 from holdback.clusters.access import Access
 from holdback.clusters.api import Api
+from holdback.clusters.protocols import LOOPBACK
 from holdback.errors import ConfigurationError, FaultError, HoldbackError, TrafficError
 from holdback.process import Run
 from holdback.traffic.answers import Answered, Expired, Reply, Times
@@ -92,7 +93,8 @@ class Network:
         """
         if token:
             self._router.admit(token)
-        return Access(server=f"https://127.0.0.1:{self._entrances[link].port}", ca=self._ca, token=token)
+        entrance = self._entrances[link]
+        return Access(server=f"https://{entrance.address}:{entrance.port}", ca=self._ca, token=token)
 
     def pipe(self, pipe: Pipe, upstream: str) -> int:
         """Make a pipe to `upstream` (host:port); gives the loopback port where it begins.
@@ -277,11 +279,11 @@ class Network:
 
     def _ask_router(self) -> None:
         """A TLS handshake with one entrance: a paused Caddy accepts connections, but does not shake hands."""
-        port = next(iter(self._entrances.values())).port
+        entrance = next(iter(self._entrances.values()))
         context = ssl.create_default_context(cadata=self._ca)
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=5.0) as plain:
-                context.wrap_socket(plain, server_hostname="127.0.0.1").close()
+            with socket.create_connection((entrance.address, entrance.port), timeout=5.0) as plain:
+                context.wrap_socket(plain, server_hostname=entrance.address).close()
         except OSError as error:
             raise TrafficError(
                 f"the router does not answer: {error}", remedy=f"its log: {self._router.process.log}"
@@ -375,8 +377,13 @@ class Network:
 
 
 @contextmanager
-def network(run: Run, binaries: Binaries, links: Mapping[Link, Access]) -> Iterator[Network]:
+def network(
+    run: Run, binaries: Binaries, links: Mapping[Link, Access], *, address: str = LOOPBACK
+) -> Iterator[Network]:
     """The links through a router and a Toxiproxy of their own, for as long as the context lasts.
+
+    The router listens on this machine's IPv4 address `address`, where the clients must reach it; all else is on
+    loopback.
 
     The access of a link is the direct way to its cluster. Its token is used by `Network.unobserved` alone, to ask how
     far the cluster's data has come.
@@ -390,11 +397,13 @@ def network(run: Run, binaries: Binaries, links: Mapping[Link, Access]) -> Itera
     with ExitStack() as stack:
         toxiproxy = stack.enter_context(toxiproxy_server(run, executables["toxiproxy-server"]))
         proxies = {lane: f"{index}-{_slug(lane.name)}" for index, lane in enumerate(_lanes(links))}
-        entrances = {link: _entrance(run, toxiproxy, proxies, link, access) for link, access in links.items()}
+        entrances = {
+            link: _entrance(run, toxiproxy, proxies, link, access, address=address) for link, access in links.items()
+        }
         # Toxiproxy's port tells the files of one run's networks apart.
         number = toxiproxy.process.name.rpartition("-")[2]
         log = run.logs / f"router-access-{number}.log"
-        certificate, key = authority.issue("holdback-router").write(run.directory, f"router-{number}")
+        certificate, key = authority.issue("holdback-router", ips=[address]).write(run.directory, f"router-{number}")
         caddy = stack.enter_context(
             router(run, executables["caddy"], list(entrances.values()), certificate=certificate, key=key, log=log)
         )
@@ -422,10 +431,12 @@ def _slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", name)
 
 
-def _entrance(run: Run, toxiproxy: Toxiproxy, proxies: Mapping[Lane, str], link: Link, access: Access) -> Entrance:
+def _entrance(
+    run: Run, toxiproxy: Toxiproxy, proxies: Mapping[Lane, str], link: Link, access: Access, *, address: str
+) -> Entrance:
     """The link's way in, with a proxy for each of its lanes."""
-    address = urlsplit(access.server)
-    if address.scheme != "https" or not address.hostname or address.path.strip("/"):
+    server = urlsplit(access.server)
+    if server.scheme != "https" or not server.hostname or server.path.strip("/"):
         raise ConfigurationError(
             f"the API server of {link.name} is {access.server}",
             remedy="an address like https://HOST:PORT can be routed to",
@@ -436,8 +447,9 @@ def _entrance(run: Run, toxiproxy: Toxiproxy, proxies: Mapping[Lane, str], link:
         port=run.port(),
         upstreams={lane: toxiproxy.create(proxies[lane], upstream) for lane in link.lanes},
         proxies={lane: proxies[lane] for lane in link.lanes},
-        host=address.hostname,
+        host=server.hostname,
         ca=access.ca,
+        address=address,
     )
 
 

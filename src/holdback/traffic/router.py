@@ -1,9 +1,9 @@
 """The router: Caddy in front of the lanes, because under HTTP/2 all traffic of a client shares one connection.
 
-It ends TLS on loopback, on one port for each link, and hands every request to its lane by method, path and
-`watch` parameter. Behind it each request has an HTTP/1.1 connection of its own, so that a lane's Toxiproxy can
-hold back one kind of traffic without touching another. Its access log (see `config`) is the complete record of
-what the clients asked.
+It ends TLS on one port for each link, on loopback unless clients elsewhere must reach it, and hands every request to
+its lane by method, path and `watch` parameter. Behind it each request has an HTTP/1.1 connection of its own, so that a
+lane's Toxiproxy can hold back one kind of traffic without touching another. Its access log (see `config`) is the
+complete record of what the clients asked.
 
 Its configuration never changes, because a reload would end open watches. What does change it looks up in a folder of
 files at each request: which tokens are the run's, and on which lanes `holdback.traffic.answers` has a say.
@@ -23,6 +23,7 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from holdback.clusters.protocols import LOOPBACK
 from holdback.errors import ConfigurationError
 from holdback.process import Child, Run, await_ready, child
 from holdback.traffic.answers import PASS, Answers, Files, serving
@@ -42,8 +43,8 @@ _ASKS_NOT_TO = {"watch": ["false", "False", "FALSE", "0"]}  # the API server's o
 class Entrance:
     """Where a link's client comes in, and where its lanes lead.
 
-    `port` is the router's, `upstreams` the ports of the lanes' proxies, `proxies` their names, `host` the name for
-    which the API server's certificate must be good, `ca` the PEM bundle that must have signed it.
+    `port` is the router's on `address`, `upstreams` are the ports of the lanes' proxies, `proxies` their names, `host`
+    is the name for which the API server's certificate must be good, `ca` the PEM bundle that must have signed it.
     """
 
     link: Link
@@ -52,6 +53,7 @@ class Entrance:
     proxies: Mapping[Lane, str]
     host: str
     ca: str
+    address: str = LOOPBACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ def _server(entrance: Entrance, home: Home) -> dict[str, Any]:
     link = entrance.link
     labels = {"client": link.client, "cluster": link.cluster, "agent": "{http.request.header.User-Agent}"}
     return {
-        "listen": [f"127.0.0.1:{entrance.port}"],
+        "listen": [f"{entrance.address}:{entrance.port}"],
         "automatic_https": {"disable": True},
         "tls_connection_policies": [{}],
         "protocols": ["h1", "h2"],

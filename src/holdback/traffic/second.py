@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from holdback.clusters.local import LocalCluster, SecondServer
+from holdback.clusters.abilities import doubling
+from holdback.clusters.protocols import Cluster, SecondServer
 from holdback.traffic.lanes import Pipe
 from holdback.traffic.network import Network
 
@@ -18,15 +19,18 @@ def view_of(cluster: str) -> Pipe:
 
 
 @contextmanager
-def second_server(network: Network, cluster: LocalCluster) -> Iterator[SecondServer]:
+def second_server(network: Network, cluster: Cluster) -> Iterator[SecondServer]:
     """Start the second API server of a cluster and tell the network of it. Once for each cluster of a network.
 
     Raises:
-        ConfigurationError: the cluster was not started with `doubled`.
+        ConfigurationError: the cluster was not started with `doubled`, or cannot have one.
         ProcessExited, NotReady: it did not come up.
         TrafficError: Toxiproxy is gone.
     """
-    port = network.pipe(view_of(cluster.name), f"127.0.0.1:{cluster.etcd_port}")
-    with cluster.second_server(port) as second:
+
+    def way(port: int) -> int:
+        return network.pipe(view_of(cluster.name), f"127.0.0.1:{port}")
+
+    with doubling(cluster).second_server(way) as second:
         network.second(cluster.name, second.access)
         yield second

@@ -11,6 +11,7 @@ import yaml
 from holdback.controllers.kueue.manifests import Manifests, merge
 from holdback.errors import ClusterError
 
+SERVER = "https://127.0.0.1:9443"
 CONFIGURATION = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "integrations": {"frameworks": ["batch/job", "pod"]}}
 MANIFESTS = """
 apiVersion: apps/v1
@@ -49,6 +50,7 @@ webhooks:
   clientConfig: {service: {name: kueue-webhook-service, namespace: kueue-system, path: /mutate--v1-pod}}
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
 - name: mjobset.kb.io
+  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}
   clientConfig: {service: {name: kueue-webhook-service, namespace: kueue-system, path: /mutate-jobset}}
   rules: [{apiGroups: [jobset.x-k8s.io], apiVersions: [v1alpha2], operations: [CREATE], resources: [jobsets]}]
 ---
@@ -106,7 +108,7 @@ def rendered(configuration: str = "controller_manager_config.yaml") -> str:
 
 
 def outside(*frameworks: str) -> list[dict[str, Any]]:
-    return Manifests.parse(rendered()).outside(port=9443, ca="the CA", frameworks=frameworks)
+    return Manifests.parse(rendered()).outside(server=SERVER, ca="the CA", frameworks=frameworks)
 
 
 def find(objects: list[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:
@@ -180,10 +182,24 @@ def test_webhooks_of_integrations_that_are_off_are_left_out(frameworks: list[str
     assert kept.keys() == served
 
 
+def test_webhooks_leave_other_namespaces_alone() -> None:
+    """Limited to namespaces, every webhook is asked about theirs only, within what it was limited to before."""
+    parsed = Manifests.parse(rendered())
+    limited = parsed.outside(server=SERVER, ca="the CA", frameworks=["batch/job"], namespaces=["a", "b"])
+    ours = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["a", "b"]}
+    selectors = {
+        hook["name"]: hook["namespaceSelector"]["matchExpressions"]
+        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+        for hook in find(limited, kind)["webhooks"]
+    }
+    not_system = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}
+    assert selectors == {"mjob.kb.io": [ours], "mjobset.kb.io": [not_system, ours], "vworkload.kb.io": [ours]}
+
+
 def test_the_shipped_manifests_stay_as_they_are() -> None:
     """They serve several clusters with ports of their own, so nothing is changed in place."""
     manifests = Manifests.parse(rendered())
-    manifests.outside(port=1, ca="one", frameworks=["batch/job"])
+    manifests.outside(server="https://a", ca="one", frameworks=["batch/job"], namespaces=["ours"])
     assert manifests == Manifests.parse(rendered())
 
 

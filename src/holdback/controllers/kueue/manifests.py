@@ -2,7 +2,7 @@
 
 The rendered `config/default` of the version under test is kept as it is: namespace, CRDs, service account, RBAC,
 webhooks, the shipped configuration. Only what points at a pod is replaced: every webhook's and CRD conversion's
-`service` by a `url` on loopback with the CA that signed Kueue's serving certificate. What cannot exist without
+`service` by a `url` with the CA that signed Kueue's serving certificate. What cannot exist without
 pods (Deployment, Services, the visibility API) is left out, and so is the prose in the CRDs' schemas: it means nothing
 to anybody here, and costs an API server half of its work with them.
 """
@@ -10,7 +10,7 @@ to anybody here, and costs an API server half of its work with them.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -63,17 +63,20 @@ class Manifests:
             remedy="check that config/default of this Kueue version renders with kustomize",
         )
 
-    def outside(self, *, port: int, ca: str, frameworks: Iterable[str]) -> list[dict[str, Any]]:
+    def outside(
+        self, *, server: str, ca: str, frameworks: Iterable[str], namespaces: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
         """The objects to install, namespace and CRDs first.
 
         Args:
-            port: of Kueue's webhook server on loopback.
+            server: URL of Kueue's webhook server, without a path.
             ca: PEM of the authority that signed its certificate.
             frameworks: the integrations that are on; webhooks of Kubernetes' own resources need theirs.
+            namespaces: those whose objects the webhooks are asked about, besides objects without one; all if none.
         """
         enabled = set(frameworks)
         kept = [
-            _pointed_at(deepcopy(found), port, ca, enabled)
+            _limited(_pointed_at(deepcopy(found), server, ca, enabled), namespaces)
             for found in self.objects
             if found["kind"] not in _LEFT_OUT and found["metadata"].get("namespace", NAMESPACE) == NAMESPACE
         ]
@@ -113,16 +116,26 @@ def _schema_without_prose(schema: Any) -> Any:
     }
 
 
-def _pointed_at(found: dict[str, Any], port: int, ca: str, frameworks: set[str]) -> dict[str, Any]:
+def _pointed_at(found: dict[str, Any], server: str, ca: str, frameworks: set[str]) -> dict[str, Any]:
     bundle = base64.b64encode(ca.encode()).decode()
     if found["kind"] in _WEBHOOK_CONFIGURATIONS:
         found["webhooks"] = [hook for hook in found["webhooks"] if _served(hook, frameworks)]
         for hook in found["webhooks"]:
-            _to_url(hook["clientConfig"], port, bundle)
+            _to_url(hook["clientConfig"], server, bundle)
     elif found["kind"] == "CustomResourceDefinition":
         conversion = found["spec"].get("conversion") or {}
         if conversion.get("strategy") == "Webhook":
-            _to_url(conversion["webhook"]["clientConfig"], port, bundle)
+            _to_url(conversion["webhook"]["clientConfig"], server, bundle)
+    return found
+
+
+def _limited(found: dict[str, Any], namespaces: Sequence[str]) -> dict[str, Any]:
+    """Webhooks that leave alone what others have in the same cluster, and do not harm it should Kueue be gone."""
+    if namespaces and found["kind"] in _WEBHOOK_CONFIGURATIONS:
+        ours = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(namespaces)}
+        for hook in found["webhooks"]:
+            selector = hook.setdefault("namespaceSelector", {})
+            selector["matchExpressions"] = [*selector.get("matchExpressions", ()), ours]
     return found
 
 
@@ -136,6 +149,6 @@ def _served(hook: Mapping[str, Any], frameworks: set[str]) -> bool:
     return all(_FRAMEWORK_OF.get(resource, "") in frameworks for resource in resources)
 
 
-def _to_url(client: dict[str, Any], port: int, bundle: str) -> None:
+def _to_url(client: dict[str, Any], server: str, bundle: str) -> None:
     path = client.pop("service").get("path", "/convert")
-    client.update(url=f"https://127.0.0.1:{port}{path}", caBundle=bundle)
+    client.update(url=f"{server}{path}", caBundle=bundle)

@@ -9,16 +9,23 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from holdback import process
-from holdback.binaries import Binaries
 from holdback.clusters.kinds import PODS
-from holdback.clusters.local import LocalCluster, local_clusters
+from holdback.clusters.protocols import Cluster
 from holdback.controllers.kueue import objects
-from holdback.controllers.kueue.controller import Settings
+from holdback.controllers.kueue.hosting import Settings, Site
 from holdback.controllers.kueue.kinds import CLUSTER_QUEUES, WORKLOADS
 from holdback.controllers.kueue.source import KueueBuild
-from holdback.controllers.kueue.starting import await_active, client_of, each, recording, start_kueues
+from holdback.controllers.kueue.starting import (
+    announce,
+    await_active,
+    client_of,
+    each,
+    recording,
+    start_kueues,
+    wanted_kueues,
+)
 from holdback.history.recorder import Recorder
+from holdback.process import Running
 from holdback.traffic.lanes import Link
 from holdback.traffic.network import Network, network
 
@@ -26,7 +33,6 @@ __all__ = ["PodsWorld", "pods_world"]
 
 _WATCHED = ("pods", "workloads")
 _WRITTEN = ("pods",)
-_SETTINGS = Settings(frameworks=("pod",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +41,9 @@ class PodsWorld:
 
     network: Network
     recorder: Recorder
-    clusters: Mapping[str, LocalCluster]
+    clusters: Mapping[str, Cluster]
     links: Mapping[str, Link]
-    kueues: Mapping[str, process.Program]
+    kueues: Mapping[str, Running]
 
     def check(self) -> None:
         """Raise if anything of the world no longer works.
@@ -57,8 +63,7 @@ class PodsWorld:
 
 @contextmanager
 def pods_world(
-    run: process.Run,
-    binaries: Binaries,
+    site: Site,
     builds: Mapping[str, KueueBuild],
     *,
     say: Callable[[str], None] = lambda _: None,
@@ -66,8 +71,7 @@ def pods_world(
     """Start the world; it is ready when every arm's queue is active.
 
     Args:
-        run: owns every process.
-        binaries: where the executables come from.
+        site: where it is.
         builds: the Kueue of each arm.
         say: told what is being waited for.
 
@@ -78,13 +82,16 @@ def pods_world(
     links = {arm: Link(client_of(name), name, _WATCHED, _WRITTEN) for arm, name in names.items()}
     with ExitStack() as stack:
         say(f"starting {len(names)} control planes")
-        clusters = stack.enter_context(local_clusters(run, binaries, list(names.values())))
+        clusters = stack.enter_context(site.provider.clusters(list(names.values())))
+        settings = Settings(frameworks=("pod",), namespaces=tuple(builds))
+        wanted = wanted_kueues({names[arm]: (build, settings) for arm, build in builds.items()})
+        made = {name: [*objects.pod_queues(arm), objects.pod("any", arm)] for arm, name in names.items()}
+        announce(site.host, clusters, wanted, made)
         accesses = {link: clusters[link.cluster].access for link in links.values()}
-        traffic = stack.enter_context(network(run, binaries, accesses))
+        traffic = stack.enter_context(network(site.run, site.binaries, accesses, address=site.provider.address))
         say(f"starting {len(names)} Kueues")
         own = {link.cluster: link for link in links.values()}
-        wanted = {names[arm]: (build, _SETTINGS) for arm, build in builds.items()}
-        kueues = start_kueues(stack, run, clusters, traffic, links=own, wanted=wanted)
+        kueues = start_kueues(stack, site.host, clusters, traffic, links=own, wanted=wanted)
 
         def prepare(arm: str) -> None:
             api = clusters[names[arm]].api

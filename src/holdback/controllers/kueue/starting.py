@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from holdback import process
 from holdback.clock import poll
 from holdback.clusters.api import Api
 from holdback.clusters.kinds import Kind
-from holdback.clusters.local import LocalCluster
-from holdback.controllers.kueue.controller import Settings, installed, started
+from holdback.clusters.protocols import Borrowed, Cluster
+from holdback.controllers.kueue.hosting import Host, Settings, Wanted
 from holdback.controllers.kueue.manifests import Manifests
 from holdback.controllers.kueue.source import KueueBuild
 from holdback.errors import ClusterError
 from holdback.history.recorder import Recorder
+from holdback.process import Running
 from holdback.traffic.lanes import Link, Pipe
 from holdback.traffic.network import Network
 
-__all__ = ["await_active", "client_of", "each", "recording", "start_kueues", "webhooks_of"]
+__all__ = ["announce", "await_active", "client_of", "each", "recording", "start_kueues", "wanted_kueues", "webhooks_of"]
 
 _ACTIVE_WITHIN = 60.0
 T = TypeVar("T")
@@ -52,21 +52,48 @@ def each(work: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:
     return done
 
 
+def wanted_kueues(kueues: Mapping[str, tuple[KueueBuild, Settings]]) -> dict[str, Wanted]:
+    """For each cluster's name the Kueue that is wanted for it."""
+    texts = {name: build.manifests.read_text() for name, (build, _) in kueues.items()}
+    parsed = {text: Manifests.parse(text) for text in set(texts.values())}  # a third of a second each, mostly the same
+    return {
+        name: Wanted(client_of(name), build, parsed[texts[name]], settings)
+        for name, (build, settings) in kueues.items()
+    }
+
+
+def announce(
+    host: Host,
+    clusters: Mapping[str, Cluster],
+    wanted: Mapping[str, Wanted],
+    objects: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> None:
+    """Tell the clusters that belong to somebody what they are going to have: a Kueue each, and these objects.
+
+    Raises:
+        ConfigurationError: one of them must not have that; nothing was changed in any.
+    """
+    for name, cluster in clusters.items():
+        if isinstance(cluster, Borrowed):
+            what = f"{wanted[name].build.variant.describe()}, which runs {host.name} of the cluster"
+            cluster.announce(what, [*host.objects(wanted[name]), *objects[name]])
+
+
 def start_kueues(
     stack: ExitStack,
-    run: process.Run,
-    clusters: Mapping[str, LocalCluster],
+    host: Host,
+    clusters: Mapping[str, Cluster],
     traffic: Network,
     *,
     links: Mapping[str, Link],
-    wanted: Mapping[str, tuple[KueueBuild, Settings]],
+    wanted: Mapping[str, Wanted],
     piped: bool = False,
-) -> dict[str, process.Program]:
+) -> dict[str, Running]:
     """Install and start a Kueue in every cluster, all at once, each on its own link; by the names of their clients.
 
     Args:
         stack: stops them at its end.
-        run: owns the processes.
+        host: runs them.
         clusters: by name, as are `links` and `wanted`.
         traffic: has the links.
         links: from each cluster's Kueue to its own API server.
@@ -76,29 +103,16 @@ def start_kueues(
     Raises:
         HoldbackError: one did not start.
     """
-    texts = {name: build.manifests.read_text() for name, (build, _) in wanted.items()}
-    parsed = {text: Manifests.parse(text) for text in set(texts.values())}  # a third of a second each, mostly the same
 
-    def webhooks(name: str, port: int) -> int:
-        return traffic.pipe(webhooks_of(name), f"127.0.0.1:{port}") if piped else port
+    def piping(name: str, port: int) -> int:
+        return traffic.pipe(webhooks_of(name), f"127.0.0.1:{port}")
 
-    def start(name: str) -> process.Program:
-        build, settings = wanted[name]
-        client = links[name].client
-        installation = installed(
-            run,
-            clusters[name].api,
-            build,
-            parsed[texts[name]],
-            settings,
-            name=client,
-            webhooks=partial(webhooks, name),
-        )
-        access = traffic.access(links[name], installation.token)
-        context: AbstractContextManager[process.Program] = started(run, installation, access, name=client)
+    def start(name: str) -> Running:
+        pipe = partial(piping, name) if piped else None
+        context = host.running(clusters[name], wanted[name], reach=partial(traffic.access, links[name]), pipe=pipe)
         return stack.enter_context(context)  # appending to the stack is atomic
 
-    return {links[name].client: program for name, program in each(start, list(clusters)).items()}
+    return {wanted[name].client: kueue for name, kueue in each(start, list(clusters)).items()}
 
 
 def await_active(api: Api, kind: Kind, names: Sequence[str]) -> None:
@@ -122,7 +136,7 @@ def _active(api: Api, kind: Kind, name: str) -> bool:
 
 
 @contextmanager
-def recording(clusters: Mapping[str, LocalCluster], traffic: Network, kinds: Sequence[Kind]) -> Iterator[Recorder]:
+def recording(clusters: Mapping[str, Cluster], traffic: Network, kinds: Sequence[Kind]) -> Iterator[Recorder]:
     """A recorder of the truth about these kinds in every cluster, and of all requests."""
     with Recorder() as recorder:
         for name, cluster in clusters.items():

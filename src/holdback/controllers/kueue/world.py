@@ -9,19 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from holdback import process
-from holdback.binaries import Binaries
 from holdback.clusters.api import Api
 from holdback.clusters.kinds import JOBS
-from holdback.clusters.local import LocalCluster, local_clusters
+from holdback.clusters.protocols import Cluster
 from holdback.controllers.kueue import objects
-from holdback.controllers.kueue.controller import Settings
+from holdback.controllers.kueue.hosting import Settings, Site
 from holdback.controllers.kueue.kinds import ADMISSION_CHECKS, CLUSTER_QUEUES, MULTIKUEUE_CLUSTERS, WORKLOADS
-from holdback.controllers.kueue.manifests import NAMESPACE
+from holdback.controllers.kueue.manifests import NAMESPACE, SERVICE_ACCOUNT
 from holdback.controllers.kueue.source import KueueBuild
-from holdback.controllers.kueue.starting import await_active, client_of, each, recording, start_kueues
+from holdback.controllers.kueue.starting import (
+    announce,
+    await_active,
+    client_of,
+    each,
+    recording,
+    start_kueues,
+    wanted_kueues,
+)
 from holdback.history.recorder import Recorder
+from holdback.process import Running
 from holdback.traffic.lanes import Link
 from holdback.traffic.network import Network, network
 
@@ -40,9 +48,9 @@ class MultiKueueWorld:
 
     network: Network
     recorder: Recorder
-    managers: Mapping[str, LocalCluster]
-    workers: Mapping[str, LocalCluster]
-    kueues: Mapping[str, process.Program]
+    managers: Mapping[str, Cluster]
+    workers: Mapping[str, Cluster]
+    kueues: Mapping[str, Running]
 
     def check(self) -> None:
         """Raise if anything of the world no longer works.
@@ -70,8 +78,7 @@ def _manager(arm: str) -> str:
 
 @contextmanager
 def multikueue_world(
-    run: process.Run,
-    binaries: Binaries,
+    site: Site,
     builds: Mapping[str, KueueBuild],
     worker_build: KueueBuild,
     *,
@@ -82,8 +89,7 @@ def multikueue_world(
     """Start the world; it is ready when every manager reports every worker active.
 
     Args:
-        run: owns every process.
-        binaries: where the executables come from.
+        site: where it is.
         builds: the Kueue of each arm's manager.
         worker_build: the Kueue of the workers.
         workers: their names.
@@ -95,23 +101,21 @@ def multikueue_world(
     """
     managers = {arm: _manager(arm) for arm in builds}
     names = [*managers.values(), *workers]
-    build_of = dict.fromkeys(workers, worker_build) | {managers[arm]: build for arm, build in builds.items()}
     with ExitStack() as stack:
         say(f"starting {len(names)} control planes")
-        clusters = stack.enter_context(local_clusters(run, binaries, names))
+        clusters = stack.enter_context(site.provider.clusters(list(managers.values()), workers))
+        wanted = wanted_kueues(_kueues(managers, workers, builds, worker_build))
+        announce(site.host, clusters, wanted, _objects(managers, workers))
         links = _links(managers.values(), workers)
-        traffic = stack.enter_context(network(run, binaries, {link: clusters[link.cluster].access for link in links}))
+        accesses = {link: clusters[link.cluster].access for link in links}
+        traffic = stack.enter_context(network(site.run, site.binaries, accesses, address=site.provider.address))
         say(f"starting {len(names)} Kueues")
         own = {name: Link(client_of(name), name, WATCHED) for name in names}
-        wanted = {
-            name: (build, Settings(configuration={"multiKueue": {"origin": name}})) for name, build in build_of.items()
-        }
-        kueues = start_kueues(stack, run, clusters, traffic, links=own, wanted=wanted, piped=piped)
+        kueues = start_kueues(stack, site.host, clusters, traffic, links=own, wanted=wanted, piped=piped)
         say("connecting managers and workers")
         _connect(managers, workers, clusters, traffic)
         recorder = stack.enter_context(recording(clusters, traffic, [WORKLOADS, JOBS]))
-        clients = {client_of(manager) for manager in managers.values()}
-        _shadow(stack, recorder, clusters, traffic, [link for link in links if link.client in clients])
+        _shadow(stack, recorder, clusters, traffic, {client_of(manager): arm for arm, manager in managers.items()})
         yield MultiKueueWorld(
             network=traffic,
             recorder=recorder,
@@ -121,17 +125,61 @@ def multikueue_world(
         )
 
 
+def _kueues(
+    managers: Mapping[str, str], workers: Sequence[str], builds: Mapping[str, KueueBuild], worker_build: KueueBuild
+) -> dict[str, tuple[KueueBuild, Settings]]:
+    build_of = dict.fromkeys(workers, worker_build) | {managers[arm]: build for arm, build in builds.items()}
+    return {
+        name: (build, Settings(configuration={"multiKueue": {"origin": name}}, namespaces=tuple(managers)))
+        for name, build in build_of.items()
+    }
+
+
+def _objects(managers: Mapping[str, str], workers: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """What each cluster will have besides its Kueue: the queues, what connects them, and a Job like those of trials."""
+    on_managers = {
+        manager: [
+            *objects.connection([(worker, "") for worker in workers]),
+            *objects.manager_queues(arm, len(workers)),
+            objects.job("any", arm, cpu=1, managed=True),
+        ]
+        for arm, manager in managers.items()
+    }
+    on_workers = [
+        wanted
+        for arm in managers
+        for wanted in (
+            *objects.worker_objects(arm),
+            *objects.multikueue_account(_account(arm)),
+            objects.job("any", arm, cpu=1, managed=False),
+        )
+    ]
+    return {**on_managers, **dict.fromkeys(workers, on_workers)}
+
+
+def _account(arm: str) -> str:
+    """The service account by which an arm's manager reaches a worker."""
+    return f"multikueue-{arm}"
+
+
 def _shadow(
     stack: ExitStack,
     recorder: Recorder,
-    clusters: Mapping[str, LocalCluster],
+    clusters: Mapping[str, Cluster],
     traffic: Network,
-    links: Iterable[Link],
+    arms: Mapping[str, str],
 ) -> None:
-    """Watch Workloads as the client of each link does: what a manager decides depends on them."""
-    for link in links:
-        shadow = stack.enter_context(closing(Api(traffic.access(link, clusters[link.cluster].access.token))))
-        recorder.shadow(link.client, link.cluster, shadow, [WORKLOADS])
+    """Watch Workloads as each manager does, with its own rights: what it decides depends on them.
+
+    `arms` are those of the managers, by the name of their client.
+    """
+    for link in traffic.links:
+        if link.client in arms:
+            own = link.client == client_of(link.cluster)
+            account = SERVICE_ACCOUNT if own else _account(arms[link.client])
+            token = clusters[link.cluster].api.token(account, NAMESPACE)
+            shadow = stack.enter_context(closing(Api(traffic.access(link, token))))
+            recorder.shadow(link.client, link.cluster, shadow, [WORKLOADS])
 
 
 def _links(managers: Iterable[str], workers: Sequence[str]) -> list[Link]:
@@ -140,7 +188,7 @@ def _links(managers: Iterable[str], workers: Sequence[str]) -> list[Link]:
 
 
 def _connect(
-    managers: Mapping[str, str], workers: Sequence[str], clusters: Mapping[str, LocalCluster], traffic: Network
+    managers: Mapping[str, str], workers: Sequence[str], clusters: Mapping[str, Cluster], traffic: Network
 ) -> None:
     """Make each arm's queues on all clusters, and its manager's MultiKueue; wait until everything is active."""
 
@@ -149,7 +197,7 @@ def _connect(
         api = clusters[worker].api
         kubeconfigs = {}
         for arm, manager in managers.items():
-            account = f"multikueue-{arm}"
+            account = _account(arm)
             for wanted in (*objects.worker_objects(arm), *objects.multikueue_account(account)):
                 api.apply(wanted)
             access = traffic.access(Link(client_of(manager), worker, WATCHED), api.token(account, NAMESPACE))

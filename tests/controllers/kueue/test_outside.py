@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import stat
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -11,14 +12,16 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from cryptography import x509
 
-from holdback.clusters.api import Api
 from holdback.clusters.kinds import Kind
-from holdback.controllers.kueue import controller
-from holdback.controllers.kueue.controller import Installation, Settings, installed
+from holdback.clusters.protocols import Cluster
+from holdback.controllers.kueue import installing
+from holdback.controllers.kueue.hosting import Settings, Wanted
 from holdback.controllers.kueue.manifests import Manifests
+from holdback.controllers.kueue.outside import Installation, Outside
 from holdback.controllers.kueue.source import KueueBuild
-from holdback.errors import ClusterError
+from holdback.errors import ClusterError, ConfigurationError
 from holdback.process import Run
 
 
@@ -31,8 +34,16 @@ def crd(plural: str) -> dict[str, Any]:
     return {**manifest("CustomResourceDefinition", f"{plural}.kueue.x-k8s.io"), "spec": spec}
 
 
+HOOK = {"name": "m.kb.io", "rules": [], "clientConfig": {"service": {"path": "/mutate"}}}
 MANIFESTS = Manifests(
-    (manifest("ConfigMap", "config"), crd("workloads"), crd("cohorts"), manifest("Namespace", "kueue-system")), {}
+    (
+        manifest("ConfigMap", "config"),
+        crd("workloads"),
+        crd("cohorts"),
+        manifest("MutatingWebhookConfiguration", "hooks", webhooks=[HOOK]),
+        manifest("Namespace", "kueue-system"),
+    ),
+    {},
 )
 
 
@@ -42,6 +53,7 @@ class FakeApi:
     def __init__(self, **refusals: list[int]) -> None:
         self.made: list[str] = []
         self.secrets: dict[str, dict[str, str]] = {}
+        self.hooks: list[dict[str, Any]] = []
         self.asked: list[str] = []
         self.refusals = refusals
         self.discovered = [["workloads"], ["workloads", "cohorts"]]
@@ -50,6 +62,7 @@ class FakeApi:
         self.made.append(kind.kind)
         if kind.kind == "Secret":
             self.secrets[body["metadata"]["name"]] = body["data"]
+        self.hooks += body.get("webhooks", ())
 
     def get(self, kind: Kind, _name: str) -> dict[str, Any]:
         self.asked.append(kind.path())
@@ -71,11 +84,13 @@ def _folder(directory: Path, name: str) -> Path:
     return directory / name
 
 
-def install(api: FakeApi, directory: Path) -> Installation:
+def install(
+    api: FakeApi, directory: Path, *, address: str = "127.0.0.1", pipe: Callable[[int], int] | None = None
+) -> Installation:
     ports = count(20000)
     run = SimpleNamespace(folder=partial(_folder, directory), port=lambda: next(ports))
-    build = cast("KueueBuild", SimpleNamespace())
-    return installed(cast("Run", run), cast("Api", api), build, MANIFESTS, Settings(), name="kueue")
+    wanted = Wanted("kueue", cast("KueueBuild", SimpleNamespace()), MANIFESTS, Settings())
+    return Outside(cast("Run", run), address).install(cast("Cluster", SimpleNamespace(api=api)), wanted, pipe)
 
 
 def test_the_namespace_is_there_before_what_lies_in_it(tmp_path: Path) -> None:
@@ -83,7 +98,8 @@ def test_the_namespace_is_there_before_what_lies_in_it(tmp_path: Path) -> None:
     api = FakeApi()
     install(api, tmp_path)
     assert api.made[0] == "Namespace"
-    assert sorted(api.made[1:]) == ["ConfigMap", "CustomResourceDefinition", "CustomResourceDefinition", "Secret"]
+    crds = ["CustomResourceDefinition", "CustomResourceDefinition"]
+    assert sorted(api.made[1:]) == ["ConfigMap", *crds, "MutatingWebhookConfiguration", "Secret"]
 
 
 def test_kueue_keeps_the_certificates_that_its_webhooks_are_known_by(tmp_path: Path) -> None:
@@ -95,6 +111,19 @@ def test_kueue_keeps_the_certificates_that_its_webhooks_are_known_by(tmp_path: P
     secret = api.secrets["kueue-webhook-server-cert"]
     assert {name: base64.b64decode(data).decode() for name, data in secret.items()} == files
     assert {stat.S_IMODE(path.stat().st_mode) for path in installation.certificates.iterdir()} == {0o600}
+
+
+def test_the_webhooks_are_where_the_api_server_reaches_them(tmp_path: Path) -> None:
+    """They are asked at our address, with a certificate for it; through a pipe only where that is loopback."""
+    api = FakeApi()
+    installation = install(api, tmp_path, address="192.0.2.1")
+    (url,) = {hook["clientConfig"]["url"] for hook in api.hooks}
+    assert url == f"https://192.0.2.1:{installation.webhook_port}/mutate"
+    certificate = x509.load_pem_x509_certificate((installation.certificates / "tls.crt").read_bytes())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert {str(ip) for ip in names.get_values_for_type(x509.IPAddress)} == {"127.0.0.1", "192.0.2.1"}
+    with pytest.raises(ConfigurationError, match="cannot have a lane"):
+        install(FakeApi(), tmp_path, address="192.0.2.1", pipe=lambda port: port)
 
 
 def test_no_token_is_shown(tmp_path: Path) -> None:
@@ -124,7 +153,7 @@ def test_another_refusal_is_no_matter_of_patience(tmp_path: Path) -> None:
 
 def test_what_is_never_served_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When time is up the error names the resources that are missing."""
-    monkeypatch.setattr(controller, "_SERVED_WITHIN", 0.0)
+    monkeypatch.setattr(installing, "_SERVED_WITHIN", 0.0)
     api = FakeApi()
     api.discovered = [["workloads"]]
     with pytest.raises(ClusterError, match=r"not served as kueue.x-k8s.io/v1beta2 after 0 s: cohorts\n"):

@@ -1,0 +1,97 @@
+"""What every way to run a Kueue has in common: its objects in a cluster, and its configuration."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from holdback.clock import poll
+from holdback.clusters.api import Api
+from holdback.clusters.kinds import Kind, kind_of
+from holdback.controllers.kueue import manifests as kueue_manifests
+from holdback.controllers.kueue.hosting import Wanted
+from holdback.controllers.kueue.kinds import WORKLOADS
+from holdback.controllers.kueue.manifests import merge
+from holdback.errors import ClusterError
+
+__all__ = ["configuration", "install", "secret"]
+
+_SERVED_WITHIN = 60.0
+_AT_ONCE = 8
+"""Objects that are created at the same time."""
+
+
+def install(api: Api, objects: Sequence[dict[str, Any]], *, client: str) -> None:
+    """Create a Kueue's objects, the first of which is its namespace, and wait until its resources are served.
+
+    Raises:
+        ClusterError: an object was refused, or a CRD was not served in time.
+    """
+    namespace, *rest = objects
+    _create(api, namespace)
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"install-{client}") as pool:
+        list(pool.map(partial(_create, api), rest))
+    _await_served(api, [found for found in objects if found["kind"] == "CustomResourceDefinition"])
+
+
+def configuration(wanted: Wanted, ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Kueue's Configuration: what its version ships, `ours`, the world's settings, the variant's, each on the last."""
+    variant = wanted.build.variant
+    common = {
+        "integrations": {"frameworks": list(wanted.settings.frameworks)},
+        "featureGates": dict(variant.feature_gates),
+    }
+    shipped = merge(merge(wanted.manifests.configuration, ours), common)
+    return merge(merge(shipped, wanted.settings.configuration), variant.configuration)
+
+
+def secret(name: str, files: Mapping[str, str]) -> dict[str, Any]:
+    """A Secret of Kueue's namespace with these files."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": kueue_manifests.NAMESPACE},
+        "data": {key: base64.b64encode(text.encode()).decode() for key, text in files.items()},
+    }
+
+
+def _create(api: Api, found: dict[str, Any]) -> None:
+    api.create(kind_of(found), found)
+
+
+def _await_served(api: Api, crds: Iterable[Mapping[str, Any]]) -> None:
+    """Wait until Kueue can discover its resources, and list them at its first try.
+
+    The first list of a resource makes the API server start a cache for it, and is refused until that is there; a
+    Kueue that is refused tries again only after a second.
+    """
+    group, version = WORKLOADS.group, WORKLOADS.version
+    waiting = {crd["spec"]["names"]["plural"] for crd in crds}
+    discovery = Kind(group, version, "APIResourceList", plural="")  # /apis/GROUP/VERSION itself
+
+    def probe() -> bool:
+        known = {found["name"] for found in (api.get(discovery, "") or {}).get("resources", ())}
+        for plural in waiting & known:
+            if _lists(api, Kind(group, version, "", plural)):
+                waiting.discard(plural)
+        return not waiting
+
+    if not poll(probe, within=_SERVED_WITHIN, every=0.1):
+        raise ClusterError(
+            f"not served as {group}/{version} after {_SERVED_WITHIN:g} s: {', '.join(sorted(waiting))}",
+            remedy="see the API server's log",
+        )
+
+
+def _lists(api: Api, kind: Kind) -> bool:
+    try:
+        api.list(kind)
+    except ClusterError as error:
+        if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.TOO_MANY_REQUESTS}:
+            return False
+        raise
+    return True
