@@ -27,6 +27,7 @@ def begin(config: pytest.Config) -> None:
             "control": settings.control,
             "treatment": settings.treatment,
             "plan": str(settings.plan or ""),
+            "clusters": settings.places.clusters,
             "count": getattr(config.option, "count", 1),
             "root": str(config.rootpath),
             "directory": str(config.invocation_params.dir),

@@ -16,6 +16,7 @@ from holdback.trials.trial import Trial
 
 if TYPE_CHECKING:
     from holdback.binaries import Binaries, Progress
+    from holdback.clusters import Provider
     from holdback.process import Run
 
 
@@ -72,3 +73,9 @@ def holdback_binaries(holdback_run: Run, holdback_progress: Progress) -> Binarie
     from holdback.binaries import Binaries  # noqa: PLC0415  not for sessions without experiments
 
     return Binaries(progress=holdback_progress, environment=holdback_run.environment)
+
+
+@pytest.fixture(scope="session")
+def holdback_provider(holdback_settings: Settings, holdback_run: Run, holdback_binaries: Binaries) -> Provider:
+    """Where clusters come from."""
+    return holdback_settings.places.provider(holdback_run, holdback_binaries)

@@ -6,7 +6,7 @@ import os
 import secrets
 import time
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,7 +15,8 @@ import pytest
 from holdback.errors import ConfigurationError
 from holdback.faults.plan import FaultPlan, read_plan
 from holdback.history.store import Store
-from holdback.plugin import hooks
+from holdback.plugin import hooks, places
+from holdback.plugin.places import Places
 from holdback.plugin.shards import add_option, take_part
 from holdback.trials.arms import MARK
 from holdback.trials.shards import Shard
@@ -27,7 +28,8 @@ class Settings:
 
     `control` and `treatment` are variant words, empty for the world's own default. `worker` names this process
     (`main` without pytest-xdist), `controller` is the process id that it must not outlive. `plan` is the file whose
-    faults replace those of the scenario. `seed` is that of this run's own trials, also where it is a `shard`.
+    faults replace those of the scenario. `seed` is that of this run's own trials, also where it is a `shard`. `places`
+    says where trials run.
     """
 
     run: str
@@ -40,6 +42,7 @@ class Settings:
     controller: int
     plan: Path | None = None
     shard: Shard | None = None
+    places: Places = field(default_factory=Places)
 
     @property
     def store(self) -> Store:
@@ -84,6 +87,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     add_option(group)
     group.addoption("--holdback-report", metavar="DIR", help="where the evidence goes (default: holdback-report)")
+    places.add_options(group, parser)
     parser.addini("holdback_control", "default of --control", default="")
     parser.addini("holdback_treatment", "default of --treatment", default="")
     parser.addini(
@@ -104,10 +108,10 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         plan = worker["holdback"]["plan"] if worker else config.getoption("--plan")
         config.stash[FAULTS] = read_plan(config.invocation_params.dir / plan) if plan else None
+        shard = take_part(config)
+        config.stash[SETTINGS] = _received(worker, shard) if worker else _settle(config, shard)
     except ConfigurationError as error:
         raise pytest.UsageError(str(error)) from error
-    shard = take_part(config)
-    config.stash[SETTINGS] = _received(worker, shard) if worker else _settle(config, shard)
     # Made before pytest captures what tests print, so that a build of minutes can show its progress.
     config.stash[STDERR] = os.fdopen(os.dup(2), "w")
 
@@ -150,6 +154,7 @@ def _settle(config: pytest.Config, shard: Shard | None) -> Settings:
         controller=os.getpid(),
         plan=None if plan is None else plan.path.absolute(),
         shard=shard,
+        places=places.settle(config),
     )
 
 
@@ -157,7 +162,7 @@ def _received(worker: dict[str, Any], shard: Shard | None) -> Settings:
     given = worker["holdback"]
     plan = Path(given["plan"]) if given["plan"] else None
     own = {"report": Path(given["report"]), "worker": str(worker["workerid"]), "plan": plan, "shard": shard}
-    return Settings(**{**given, **own})
+    return Settings(**{**given, **own, "places": Places(**given["places"])})
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -165,5 +170,7 @@ def pytest_report_header(config: pytest.Config) -> str:
     settings = config.stash[SETTINGS]
     control, treatment = settings.control or "(default)", settings.treatment or "(default)"
     plan = f", plan {settings.plan}" if settings.plan else ""
+    clusters = "" if settings.places.clusters == "local" else f", {settings.places.clusters} clusters"
     seed = f"seed {settings.seed}" if settings.shard is None else str(settings.shard)
-    return f"holdback: {seed}, control {control}, treatment {treatment}{plan}, report {settings.report}"
+    arms = f"control {control}, treatment {treatment}"
+    return f"holdback: {seed}, {arms}{plan}{clusters}, report {settings.report}"
