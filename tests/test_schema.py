@@ -1,4 +1,4 @@
-"""docs/schema.md describes what is really written; tests/test_plugin.py compares the run.json of a run."""
+"""docs/schema.md describes what is really written; tests/plugin/test_session.py compares the run.json of a run."""
 
 from __future__ import annotations
 

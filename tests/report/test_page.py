@@ -69,7 +69,7 @@ def test_the_verdict_comes_first_then_both_arms(plain: Page) -> None:
     order = ["FIXED", "A drained workload is admitted again", "The bug showed in 8 of 8", "100.0%", "0.0%"]
     places = [plain.seen.index(each) for each in order]
     assert places == sorted(places)
-    assert "true rate 63.1% to 100.0%, exact 95%" in plain.seen
+    assert "true rate 63.1% to 100.0%, exact 95% interval" in plain.seen
     assert "Interrupted" not in plain.seen
 
 

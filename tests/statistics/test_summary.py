@@ -4,7 +4,8 @@ import pytest
 from scipy import stats
 
 from holdback.errors import EvidenceError
-from holdback.statistics import Verdict, look_at, summarise
+from holdback.statistics import Verdict, summarise
+from holdback.statistics.design import Design
 from holdback.trials.outcome import Outcome
 from tests.statistics.rows import Row, rows
 
@@ -73,23 +74,33 @@ def test_an_unknown_arm_is_refused() -> None:
 
 
 def test_a_run_that_was_looked_at_pays_for_it() -> None:
-    """With `sequential` the p-value is the anytime-valid one, larger than the fixed one."""
+    """Its p-value and its intervals are those that hold at every look, wider than the exact ones."""
     many = rows("hvvvvvvvvvvvvhh", "vhhhhhhhhhhhhhh")
-    fixed, sequential = (summarise(many, sequential=each).experiments[0].p_value for each in (False, True))
-    assert fixed is not None
-    assert sequential is not None
-    assert fixed < sequential <= 0.05
-    assert look_at(many)["e"].better == sequential
+    fixed, adaptive = (summarise(many, Design(adaptive=each)).experiments[0] for each in (False, True))
+    assert fixed.p_value is not None
+    assert adaptive.p_value is not None
+    assert fixed.p_value < adaptive.p_value <= 0.05
+    for arm in ("control", "treatment"):
+        assert adaptive.arms[arm].low < fixed.arms[arm].low
+        assert adaptive.arms[arm].high > fixed.arms[arm].high
 
 
-def test_blocks_count_when_they_are_complete() -> None:
-    """A late trial completes its block late: a decision reached before it stands."""
-    late = rows("vvvvvv", "hhhhhh")
-    first = late.pop(0)
-    assert look_at(late)["e"].better == look_at([*late, first][:-1])["e"].better
-    harmed = [
-        *rows("vvvvv", "hhhhh"),
-        Row("e", "control", 99, Outcome.HOLDS),
-        Row("e", "treatment", 99, Outcome.VIOLATED),
-    ]
-    assert look_at(harmed)["e"].decided()
+@pytest.mark.parametrize(
+    ("control", "treatment", "said"),
+    [
+        ("v" * 5, "h" * 5, "Decided after 5 of up to 200 trials an arm."),
+        ("v" * 8, "v" * 8, "Decided after 8 of up to 200 trials an arm: the fix does not even halve"),
+        ("v" * 4, "h" * 4, "Not decided by 4 of up to 200 trials an arm."),
+        ("h" * 200, "h" * 200, "Not decided by 200 of up to 200 trials an arm."),
+    ],
+)
+def test_a_run_until_decided_says_when_it_was(control: str, treatment: str, said: str) -> None:
+    """The words tell after how many trials the verdict was certain, or that it was not."""
+    (experiment,) = summarise(rows(control, treatment), Design(adaptive=True, most=200)).experiments
+    assert said in experiment.words
+
+
+def test_no_failure_is_worth_less_where_one_looked() -> None:
+    """0 of 5 bounds the rate by 58.5% when five was not settled beforehand, and the words say of which kind that is."""
+    (experiment,) = summarise(rows("v" * 5, "h" * 5), Design(adaptive=True)).experiments
+    assert "0 of 5: the true rate is below 58.5% with 95% confidence at every look" in experiment.words

@@ -110,15 +110,12 @@ def _await(reports: Sequence[Path], within: float) -> list[Path]:
 
 
 def _keep_summary(merged: Merged, sources: Sequence[Path], *, whole: bool) -> Summary:
-    """The summary of all; it was interrupted, or looked at while it ran, if one of its parts was or is not there."""
+    """The summary of all; it was interrupted if one of its parts was, or is not there."""
     from holdback.report.evidence import load  # noqa: PLC0415  not for `holdback --help`
     from holdback.statistics import summarise  # noqa: PLC0415  likewise
+    from holdback.statistics.design import design_of  # noqa: PLC0415  likewise
 
-    parts = [load(source).summary for source in sources]
-    summary = summarise(
-        merged.rows,
-        interrupted=not whole or bool(merged.missing) or any(part.interrupted for part in parts),
-        sequential=any(part.sequential for part in parts),
-    )
+    interrupted = not whole or bool(merged.missing) or any(load(source).summary.interrupted for source in sources)
+    summary = summarise(merged.rows, design_of(merged.store.run()), interrupted=interrupted)
     merged.store.summarise({**summary.to_json(), "run": merged.store.run()["id"]})
     return summary

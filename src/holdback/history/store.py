@@ -2,6 +2,7 @@
 
 ```
 run.json              what ran: schema, seed, options, variants, machine, versions, command line
+blocks.jsonl          what was settled of a block before its first trial, where that depends on those before it
 planned.jsonl         one line before each trial: a trial that was interrupted is here and not below
 histories/ID.jsonl    a header, then one event a line; complete or absent
 plans/ID.yaml         the faults of a trial and their triggers, for `pytest --plan`
@@ -21,7 +22,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -43,6 +44,7 @@ _SAME_START = 2.0
 """Seconds: systems tell a process's start by a clock that may be set meanwhile."""
 _PARTS = (
     "run.json",
+    "blocks.jsonl",
     "plans",
     "replays",
     "shrinks",
@@ -79,6 +81,7 @@ class Store:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.run_path = directory / "run.json"
+        self.blocks_path = directory / "blocks.jsonl"
         self.planned_path = directory / "planned.jsonl"
         self.trials_path = directory / "trials.jsonl"
         self.summary_path = directory / "summary.json"
@@ -148,13 +151,29 @@ class Store:
         run = self.run().get("id")
         return run is not None and self.summary().get("run") == run
 
+    def settle(self, experiment: str, block: int, ask: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """What was settled of a block before its first trial; the same for its other trials, whoever makes them.
+
+        `ask` is called for the first of them only, and no other process settles anything meanwhile.
+        """
+        key = {"experiment": experiment, "block": block}
+        with self._locked():
+            for _, line in _read(self.blocks_path)[0]:
+                if key.items() <= line.items():
+                    return line
+            settled = {**key, **ask()}
+            _append(self.blocks_path, settled)
+            return settled
+
     def plan(self, trial: Mapping[str, Any]) -> None:
         """Say, before a trial, that it will be made."""
-        self._append(self.planned_path, trial)
+        with self._locked():
+            _append(self.planned_path, trial)
 
     def judged(self, row: Mapping[str, Any]) -> None:
         """Keep a judged trial's row."""
-        self._append(self.trials_path, row)
+        with self._locked():
+            _append(self.trials_path, row)
 
     def record(self, trial: str, history: History) -> None:
         """Keep a trial's history, before it is judged."""
@@ -214,24 +233,6 @@ class Store:
         history = History(tuple(events), closed=bool(header.get("closed")), scope=header.get("scope", {}))
         return history, tuple(sorted(damages, key=lambda damage: damage.line))
 
-    def _append(self, path: Path, data: Mapping[str, Any]) -> None:
-        line = (json.dumps(data, default=str) + "\n").encode()
-        with self._locked(), _evidence(path), path.open("a+b", buffering=0) as file:
-            end = file.seek(0, os.SEEK_END)
-            if end:
-                file.seek(end - 1)
-                if file.read(1) != b"\n":
-                    # A writer was killed in the middle of its line: only that line is lost.
-                    line = b"\n" + line
-            try:
-                while line:
-                    line = line[file.write(line) :]
-                os.fsync(file.fileno())
-            except OSError:
-                # Half a line would hide the next one: the file stays as it was.
-                file.truncate(end)
-                raise
-
     def _move_away(self, before: Mapping[str, Any]) -> None:
         there = [self.directory / part for part in _PARTS if (self.directory / part).exists()]
         if not there:
@@ -283,6 +284,26 @@ def _evidence(path: Path) -> Iterator[None]:
             f"cannot write the evidence {path}: {error.strerror or error}",
             remedy="free space or choose another directory with --holdback-report; what is there stays readable",
         ) from error
+
+
+def _append(path: Path, data: Mapping[str, Any]) -> None:
+    """Add a line durably; the store must be locked."""
+    line = (json.dumps(data, default=str) + "\n").encode()
+    with _evidence(path), path.open("a+b", buffering=0) as file:
+        end = file.seek(0, os.SEEK_END)
+        if end:
+            file.seek(end - 1)
+            if file.read(1) != b"\n":
+                # A writer was killed in the middle of its line: only that line is lost.
+                line = b"\n" + line
+        try:
+            while line:
+                line = line[file.write(line) :]
+            os.fsync(file.fileno())
+        except OSError:
+            # Half a line would hide the next one: the file stays as it was.
+            file.truncate(end)
+            raise
 
 
 def _replace(path: Path, text: str) -> None:

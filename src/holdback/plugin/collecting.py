@@ -21,6 +21,8 @@ PLAN = pytest.StashKey[Plan]()
 """Of each item that is a trial."""
 CHOSEN = pytest.StashKey[bool]()
 """Of the configuration: another plugin chose the trials, so there is no verdict to speak of."""
+EXPERIMENTS = pytest.StashKey[Sequence[str]]()
+"""All experiments of the run, in every process of it."""
 _LONELY = pytest.StashKey[list[str]]()
 
 
@@ -56,6 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             block=slot.index,
             seed=derive(settings.seed, "trial", slot.experiment, slot.index),
         )
+    config.stash[EXPERIMENTS] = tuple(names)
     for place, number in zip(places, order(slots, settings.seed), strict=True):
         items[place] = ours[number]
     config.stash[CHOSEN] = _select(config, items)

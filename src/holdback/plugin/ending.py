@@ -71,12 +71,15 @@ def _was_cut_short(session: pytest.Session, exitstatus: int | pytest.ExitCode) -
 
 def _conclude(store: Store, *, interrupted: bool) -> Ending:
     from holdback.statistics import summarise  # noqa: PLC0415  brings scipy, which takes a second
+    from holdback.statistics.design import design_of  # noqa: PLC0415  likewise
 
     rows, damages = read_rows(store)
     plans, damaged_plans = store.planned()
     judged = {row.id for row in rows}
     unjudged = sum(1 for _, plan in plans if plan.get("id") not in judged)
-    return Ending(summarise(rows, interrupted=interrupted), rows, (*damages, *damaged_plans), unjudged)
+    return Ending(
+        summarise(rows, design_of(store.run()), interrupted=interrupted), rows, (*damages, *damaged_plans), unjudged
+    )
 
 
 def exposures_of(rows: Sequence[Row]) -> tuple[ExposureSummary, ...]:

@@ -31,6 +31,7 @@ def begin(config: pytest.Config) -> None:
             "count": getattr(config.option, "count", 1),
             "root": str(config.rootpath),
             "directory": str(config.invocation_params.dir),
+            "until_decided": settings.until_decided,
             "command": [Path(sys.argv[0]).name, *map(str, config.invocation_params.args)],
             "process": process_of(settings.controller),
             "machine": {"system": platform.platform(), "processors": os.cpu_count(), "load": os.getloadavg()},

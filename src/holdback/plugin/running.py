@@ -11,6 +11,7 @@ import pytest
 from holdback.errors import BinaryError, ConfigurationError, EvidenceError, HoldbackError
 from holdback.faults.plan import FaultPlan
 from holdback.history.store import Store
+from holdback.plugin.blocks import SPARED, settle
 from holdback.plugin.collecting import PLAN
 from holdback.plugin.evidence import begin
 from holdback.plugin.settings import FAULTS, SETTINGS
@@ -48,6 +49,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Begin the report with the first trial: a session without experiments leaves none."""
     if PLAN in item.stash:
         begin(item.config)
+        settle(item)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -106,7 +108,9 @@ def pytest_runtest_makereport(
     if isinstance(error, BinaryError | ConfigurationError | EvidenceError):
         # Each further trial would meet the same: a variant that does not compile, a full disk.
         item.session.shouldfail = error.message
-    if call.when != "teardown" and (row := item.stash.get(_ROW, None)):
+    if spared := item.stash.get(SPARED, ""):
+        vars(report)["holdback"] = {"spared": spared}
+    elif call.when != "teardown" and (row := item.stash.get(_ROW, None)):
         # An attribute of the report travels from a worker of pytest-xdist to the controller.
         vars(report)["holdback"] = {"outcome": row.outcome.value, "seconds": row.seconds}
         if report.skipped:
@@ -134,6 +138,8 @@ def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -
     told = getattr(report, "holdback", None)
     if told is None or (report.failed and report.when == "setup"):
         return None
+    if spared := told.get("spared"):
+        return (spared, "", spared.upper()) if report.when == "setup" else ("", "", "")
     outcome = Outcome(told["outcome"])
     letter = "F" if report.failed else _LETTERS[outcome]
     return report.outcome, letter, f"{outcome.name} {told['seconds']:.1f}s"

@@ -30,6 +30,7 @@ class Settings:
     (`main` without pytest-xdist), `controller` is the process id that it must not outlive. `plan` is the file whose
     faults replace those of the scenario. `seed` is that of this run's own trials, also where it is a `shard`. `places`
     says where trials run.
+    `until_decided` ends an experiment once its verdict is certain.
     """
 
     run: str
@@ -43,6 +44,7 @@ class Settings:
     plan: Path | None = None
     shard: Shard | None = None
     places: Places = field(default_factory=Places)
+    until_decided: bool = False
 
     @property
     def store(self) -> Store:
@@ -86,6 +88,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="put the faults of this plan in force instead of the scenario's own (plans/ of a report has one a trial)",
     )
     add_option(group)
+    group.addoption(
+        "--until-decided",
+        action="store_true",
+        help="end each experiment as soon as its verdict is certain, whatever else would come: trials that are not "
+        "needed any more are left out, and --count is the most that it may take in each arm. The p-values and "
+        "intervals are then ones that hold although they were looked at after every trial",
+    )
     group.addoption("--holdback-report", metavar="DIR", help="where the evidence goes (default: holdback-report)")
     places.add_options(group, parser)
     parser.addini("holdback_control", "default of --control", default="")
@@ -103,6 +112,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if count < 1:
         raise pytest.UsageError(
             f"--count={count} makes no trial\n  -> give the number of trials in each arm, 1 or more"
+        )
+    if config.getoption("--until-decided") and count == 1:
+        raise pytest.UsageError(
+            "--until-decided with a single trial in each arm decides nothing\n"
+            "  -> give --count as well, the most trials that an arm may take: --count=200"
         )
     worker = getattr(config, "workerinput", None)  # set by pytest-xdist in its workers
     try:
@@ -155,6 +169,7 @@ def _settle(config: pytest.Config, shard: Shard | None) -> Settings:
         plan=None if plan is None else plan.path.absolute(),
         shard=shard,
         places=places.settle(config),
+        until_decided=bool(config.getoption("--until-decided")),
     )
 
 

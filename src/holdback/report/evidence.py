@@ -11,6 +11,7 @@ from typing import Any
 from holdback.errors import EvidenceError
 from holdback.history.store import Damage, Store
 from holdback.statistics import Summary, summarise
+from holdback.statistics.design import design_of
 from holdback.trials.outcome import Row, read_rows
 
 __all__ = ["Evidence", "load"]
@@ -31,16 +32,12 @@ class Evidence:
 
     @cached_property
     def summary(self) -> Summary:
-        """Computed from the rows, never read; only how the run was made comes from `summary.json`.
+        """Computed from the rows, never read; only whether it was interrupted comes from `summary.json`.
 
         A run that was killed left no such file, and counts as interrupted.
         """
-        made = self.store.summary()
-        return summarise(
-            self.rows,
-            interrupted=bool(made.get("interrupted", True)),
-            sequential=bool(made.get("sequential", False)),
-        )
+        interrupted = bool(self.store.summary().get("interrupted", True))
+        return summarise(self.rows, design_of(self.run), interrupted=interrupted)
 
 
 def load(directory: Path) -> Evidence:

@@ -19,6 +19,7 @@ from holdback.oracles.judgement import Oracle, judge
 from holdback.report.project import find_root, parts_of
 from holdback.report.terminal import print_summary
 from holdback.statistics import Summary, summarise
+from holdback.statistics.design import Design, design_of
 from holdback.trials.arms import MARK
 from holdback.trials.outcome import Row, conclude, read_rows
 
@@ -37,6 +38,7 @@ class Rejudged:
     damages: tuple[Damage, ...]
     kept: tuple[str, ...]
     """Why a trial kept its earlier judgement, one sentence each."""
+    design: Design
 
     @property
     def changed(self) -> tuple[tuple[Row, Row], ...]:
@@ -64,7 +66,7 @@ def judge_again(store: Store, oracles_of: OraclesOf) -> Rejudged:
         findings = judge(history, oracles[row.experiment])
         outcome, reason = conclude(history, findings)
         now.append(replace(row, outcome=outcome, reason=reason, findings=findings))
-    return Rejudged(rows, tuple(now), tuple(found), tuple(kept))
+    return Rejudged(rows, tuple(now), tuple(found), tuple(kept), design_of(store.run()))
 
 
 def _whole_history(store: Store, trial: str, found: list[Damage], kept: list[str]) -> History | None:
@@ -117,7 +119,7 @@ def print_judgement(rejudged: Rejudged, console: Console) -> Summary:
         raise EvidenceError("the report holds no judged trial", remedy="name the report of a run")
     console.print(Text(f"{len(rejudged.now)} trials judged again, {len(rejudged.changed)} with another outcome."))
     console.print()
-    summary = summarise(rejudged.now)
+    summary = summarise(rejudged.now, rejudged.design)
     print_summary(summary, console)
     return summary
 

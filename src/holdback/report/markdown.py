@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdback.report.evidence import Evidence
-from holdback.report.terminal import p_value_line, rate
+from holdback.report.terminal import interval_name, p_value_line, rate
 from holdback.report.words import headline, run_facts
 from holdback.statistics import ExperimentSummary, Verdict
 from holdback.statistics.verdict import Arm
@@ -41,16 +41,17 @@ def _lines(evidence: Evidence) -> Iterator[str]:
         yield from (f"**{len(evidence.damages)} damaged lines of evidence were skipped:**", "")
         yield from _listed([_code(str(damage)) for damage in evidence.damages])
     for experiment in summary.experiments:
-        yield from _experiment(experiment, [row for row in evidence.rows if row.experiment == experiment.name])
+        rows = [row for row in evidence.rows if row.experiment == experiment.name]
+        yield from _experiment(experiment, rows, interval_name(summary))
         yield from (_text(p_value_line(experiment, summary).plain), "")
     for run in (evidence.run, *evidence.run.get("merged", ())):
         yield from _run(run)
 
 
-def _experiment(experiment: ExperimentSummary, rows: Sequence[Row]) -> Iterator[str]:
+def _experiment(experiment: ExperimentSummary, rows: Sequence[Row], interval: str) -> Iterator[str]:
     verdict = experiment.verdict
     yield from (f"{_MARKS.get(verdict, '⚠️')} **{verdict.value}** {_code(experiment.name)}", "")
-    yield "| arm | violated | held | unknown | invalid | rate | exact 95% interval |"
+    yield f"| arm | violated | held | unknown | invalid | rate | {interval} |"
     yield "| :-- | --: | --: | --: | --: | --: | --: |"
     for name, arm in experiment.arms.items():
         yield f"| {_text(name)} | {arm.violated} | {arm.held} | {arm.unknown} | {arm.invalid} | {_rate(arm)} |"

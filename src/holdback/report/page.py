@@ -17,7 +17,7 @@ from holdback.report.figures import SECTIONS, Material, Section
 from holdback.report.packing import pack
 from holdback.report.paths import Path
 from holdback.report.reading import Told, read_histories
-from holdback.report.terminal import p_value_line, rate
+from holdback.report.terminal import interval_name, p_value_line, rate
 from holdback.report.words import headline, moment, repeat_command, run_facts
 from holdback.statistics import ExperimentSummary
 from holdback.trials.outcome import Row
@@ -54,6 +54,7 @@ def page(evidence: Evidence, *, progress: Callable[[int, int], None], room: int 
     return _template().render(
         headline=headline(evidence.summary),
         summary=evidence.summary,
+        interval=interval_name(evidence.summary),
         evidence=evidence,
         experiments=[_experiment(each, evidence, told) for each in evidence.summary.experiments],
         told=told,

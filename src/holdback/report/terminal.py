@@ -13,7 +13,7 @@ from rich.text import Text
 from holdback.statistics.summary import ExperimentSummary, Summary
 from holdback.statistics.verdict import Arm, Verdict
 
-__all__ = ["arms_table", "p_value_line", "print_summary", "rate", "verdict_line"]
+__all__ = ["arms_table", "interval_name", "p_value_line", "print_summary", "rate", "verdict_line"]
 
 _STYLES = {
     Verdict.FIXED: "bold green",
@@ -29,7 +29,7 @@ def print_summary(summary: Summary, console: Console) -> None:
     if not summary.experiments:
         console.print("No trial was completed, so there is no verdict.")
     for experiment in summary.experiments:
-        console.print(arms_table(experiment))
+        console.print(arms_table(experiment, interval_name(summary)))
         console.print()
         console.print(verdict_line(experiment))
         console.print(p_value_line(experiment, summary))
@@ -41,8 +41,8 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print(Text("Interrupted: this counts only the trials made so far.", style="bold yellow"))
 
 
-def arms_table(experiment: ExperimentSummary) -> Table:
-    """One line an arm: counts, rate, exact interval."""
+def arms_table(experiment: ExperimentSummary, interval: str) -> Table:
+    """One line an arm: counts, rate, and its interval under that name."""
     table = Table(
         title=Text(experiment.name, style="bold"),
         title_justify="left",
@@ -53,11 +53,16 @@ def arms_table(experiment: ExperimentSummary) -> Table:
     table.add_column("arm", no_wrap=True)
     for column in ("violated", "held", "unknown", "invalid", "rate"):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("exact 95% interval", justify="right", no_wrap=True)
+    table.add_column(interval, justify="right", no_wrap=True)
     for name, arm in experiment.arms.items():
         counts = (str(count) for count in (arm.violated, arm.held, arm.unknown, arm.invalid))
         table.add_row(name, *counts, "-" if arm.rate is None else rate(arm.rate), _interval(arm))
     return table
+
+
+def interval_name(summary: Summary) -> str:
+    """What kind of interval stands beside the rates."""
+    return "95% at every look" if summary.sequential else "exact 95% interval"
 
 
 def verdict_line(experiment: ExperimentSummary) -> Text:

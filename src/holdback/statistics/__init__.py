@@ -1,6 +1,8 @@
 """What the trials prove: pure functions from counts to intervals, p-values, verdicts and words."""
 
-from holdback.statistics.summary import ExperimentSummary, RowLike, Summary, look_at, summarise
+from holdback.statistics.counting import RowLike
+from holdback.statistics.stopping import certain
+from holdback.statistics.summary import ExperimentSummary, Summary, summarise
 from holdback.statistics.verdict import ALPHA, Arm, Verdict, judge
 
 __all__ = [
@@ -10,7 +12,7 @@ __all__ = [
     "RowLike",
     "Summary",
     "Verdict",
+    "certain",
     "judge",
-    "look_at",
     "summarise",
 ]

@@ -20,8 +20,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from holdback.statistics.verdict import ALPHA
-
 __all__ = ["Look", "fortune_against_halved", "fortune_against_no_difference", "look"]
 
 Floats = npt.NDArray[np.float64]
@@ -37,10 +35,6 @@ class Look:
     """Anytime-valid p-value against "the treatment is no better than the control"."""
     not_halved: float
     """Anytime-valid p-value against "the treatment is violated at most half as often as the control"."""
-
-    def decided(self, alpha: float = ALPHA) -> bool:
-        """Whether further trials would not change what is concluded at this error."""
-        return min(self.better, self.not_halved) <= alpha
 
 
 def fortune_against_no_difference(helped: npt.ArrayLike, harmed: npt.ArrayLike) -> Floats:

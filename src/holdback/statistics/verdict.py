@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdback.statistics.interval import clopper_pearson
+from holdback.statistics.interval import Interval, anytime, clopper_pearson
 
 __all__ = ["ALPHA", "MOST_UNUSABLE", "Arm", "Verdict", "judge"]
 
@@ -27,12 +27,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """How the trials of one arm came out."""
+    """How the trials of one arm came out; `anytime`: how many were made may depend on what was seen."""
 
     violated: int = 0
     held: int = 0
     unknown: int = 0
     invalid: int = 0
+    anytime: bool = False
 
     @property
     def decided(self) -> int:
@@ -50,14 +51,19 @@ class Arm:
         return self.violated / self.decided if self.decided else None
 
     @property
+    def interval(self) -> Interval:
+        """The rate's 95% interval: exact, or where that would be wrong the one that holds at every look."""
+        return (anytime if self.anytime else clopper_pearson)(self.violated, self.decided)
+
+    @property
     def low(self) -> float:
-        """Lower end of the rate's exact 95% interval."""
-        return clopper_pearson(self.violated, self.decided).low
+        """Lower end of the rate's interval."""
+        return self.interval.low
 
     @property
     def high(self) -> float:
-        """Upper end of the rate's exact 95% interval."""
-        return clopper_pearson(self.violated, self.decided).high
+        """Upper end of the rate's interval."""
+        return self.interval.high
 
     @property
     def usable(self) -> bool:

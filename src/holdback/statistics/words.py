@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from holdback.statistics.interval import rule_of_three, upper_bound
+from holdback.statistics.interval import CONFIDENCE, rule_of_three, upper_bound
 from holdback.statistics.power import needed_trials
 from holdback.statistics.verdict import ALPHA, MOST_UNUSABLE, Arm, Verdict
 
-__all__ = ["advise", "chance", "explain"]
+__all__ = ["advise", "chance", "ended", "explain"]
 
 
 def chance(p_value: float) -> str:
@@ -31,16 +31,23 @@ def explain(verdict: Verdict, control: Arm, treatment: Arm, p_value: float) -> s
     luck = f"a difference this large would come up by luck alone with a chance of {chance(p_value)}"
     match verdict:
         case Verdict.FIXED:
-            return f"{seen} If the fix did nothing, {luck}. Treatment, {rule_of_three(treatment.decided)}."
+            return f"{seen} If the fix did nothing, {luck}. Treatment, {_none_of(treatment)}."
         case Verdict.REDUCED:
             return f"{seen} The fix makes the bug rarer (if it did nothing, {luck}), but it does not remove it."
         case Verdict.NOT_REPRODUCED:
-            rate = rule_of_three(control.decided)
-            return f"The bug never showed, so nothing can be said about the fix. Control, {rate}."
+            return f"The bug never showed, so nothing can be said about the fix. Control, {_none_of(control)}."
         case Verdict.NOT_FIXED:
             return f"{seen} The bug is still there with the fix, and no clear sign that it is rarer: {luck}."
         case Verdict.INCONCLUSIVE:
             return _why_inconclusive(control, treatment) or f"{seen} That is too little to tell: {luck}."
+
+
+def ended(verdict: Verdict, made: int, most: int, *, certain: bool) -> str:
+    """When an experiment of `--until-decided` ended, in a sentence; `made` and `most` count the trials of an arm."""
+    if not certain:
+        return f"Not decided by {made} of up to {most} trials an arm."
+    why = ": the fix does not even halve how often the bug shows" if verdict is Verdict.NOT_FIXED else ""
+    return f"Decided after {made} of up to {most} trials an arm{why}."
 
 
 def advise(
@@ -68,6 +75,13 @@ def advise(
                     "Look at the reasons above, and at one such trial with `holdback show`; mend it, and run again.",
                 )
             return _more_trials(control, treatment, alpha / multiple)
+
+
+def _none_of(arm: Arm) -> str:
+    """What an arm says that was never violated."""
+    if not arm.anytime:
+        return rule_of_three(arm.decided)
+    return f"0 of {arm.decided}: the true rate is below {arm.high:.1%} with {CONFIDENCE:.0%} confidence at every look"
 
 
 def _why_inconclusive(control: Arm, treatment: Arm) -> str:

@@ -8,102 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-# Imported before any inner session: pytester forgets what an inner session imported, and numpy refuses to come twice.
-import holdback.plugin
-import holdback.report.files
-import holdback.report.page
-import holdback.report.terminal
-import holdback.statistics  # noqa: F401
 from holdback.history.store import process_of
 from holdback.trials.merge import merge
 from holdback.trials.schedule import derive
 from holdback.trials.shards import Shard
+from tests.plugin.inner import CONFTEST, FIXED, ORACLE, lines_of, report_of, rows_of, summary_of
 from tests.schema import documented
 
 pytest_plugins = ["pytester"]
-
-SOURCE = Path(__file__).parents[1] / "src"
-
-CONFTEST = """
-import contextlib
-import pytest
-from holdback.history.store import process_of
-from holdback.history.recorder import Recorder
-from holdback.traffic.lanes import Link
-
-class Network:
-    links = tuple(Link(f"kueue-{arm}", "worker1") for arm in ("control", "treatment"))
-    def delay(self, lanes, milliseconds=0, jitter=0, of="answers"): return contextlib.nullcontext()
-    hold = cut = delay
-    def residue(self): return []
-
-class World:
-    def __init__(self, recorder):
-        self.recorder, self.network = recorder, Network()
-    def check(self): pass
-
-@pytest.fixture
-def world(trial):
-    with Recorder() as recorder:
-        world = World(recorder)
-        trial.bind(world, variant=f"build of {trial.arm}")
-        yield world
-"""
-
-ORACLE = """
-import holdback
-from holdback import Finding, Judgement
-
-def said(history):
-    steps = history.steps("says")
-    if not steps:
-        return Finding("said", Judgement.UNKNOWN, "nothing was said")
-    index, step = steps[-1]
-    return Finding("said", Judgement(step.detail["word"]), "it said so", (index,))
-"""
-
-FIXED = (
-    ORACLE
-    + """
-@holdback.experiment(oracles=[said])
-def test_it(world, trial):
-    trial.step("says", word="violated" if trial.arm == "control" else "holds")
-"""
-)
-
-
-@pytest.fixture
-def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A directory with a world, and a pytest that has our plugin and those it works with, and no other one."""
-    pytester.makeconftest(CONFTEST)
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("PYTEST_PLUGINS", "holdback.plugin,pytest_repeat,xdist.plugin")
-    monkeypatch.setenv("PYTHONPATH", str(SOURCE))
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    monkeypatch.setenv("COLUMNS", "120")
-    return pytester
-
-
-def report_of(inner: pytest.Pytester) -> Path:
-    return inner.path / "holdback-report"
-
-
-def lines_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def rows_of(inner: pytest.Pytester) -> list[dict[str, Any]]:
-    return lines_of(report_of(inner) / "trials.jsonl")
-
-
-def summary_of(inner: pytest.Pytester) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((report_of(inner) / "summary.json").read_text())
-    return found
 
 
 def test_a_fix_that_is_proven_ends_with_fixed_and_exit_code_0(inner: pytest.Pytester) -> None:
