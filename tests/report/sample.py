@@ -81,7 +81,7 @@ def report(
             if index < len(word):
                 outcome = _LETTERS[word[index]]
                 made = row(arm, index, outcome, **changes)
-                planned = ("id", "experiment", "arm", "index", "block", "seed", "started")
+                planned = ("id", "experiment", "arm", "index", "block", "seed", "dose", "started")
                 store.plan({name: getattr(made, name) for name in planned})
                 store.record(made.id, history(made, events=events, bulk=bulk))
                 store.judged(made.to_json())

@@ -37,6 +37,36 @@ def test_each_dose_has_its_rate_and_interval() -> None:
     assert control["text"] == ["5 of 10", "10 of 10"]
 
 
+def test_the_curve_and_its_band_are_drawn() -> None:
+    """Each arm has a fitted line that rises with its rates and lies in its band; the words tell where half fail."""
+    rows = [
+        each
+        for dose, violated in ((0, 0), (10, 1), (50, 9), (100, 10))
+        for each in at_dose("control", dose, violated, 10)
+    ]
+    rows += [each for dose in (0, 10, 50, 100) for each in at_dose("treatment", dose, 0, 10)]
+    section = dose_response(Material(rows, []))
+    drawn = traces(section)
+    line, band = drawn["control, fitted"], drawn["control, band"]
+    assert list(line["y"]) == sorted(line["y"])
+    half = len(line["y"])
+    lows, highs = band["y"][:half], band["y"][half:][::-1]
+    assert all(low <= rate <= high for low, rate, high in zip(lows, line["y"], highs, strict=True))
+    assert max(drawn["treatment, fitted"]["y"]) < 0.02
+    assert section is not None
+    assert "Half of the control trials fail at 2" in section.words
+    assert "exact 95% interval" in section.words
+    adaptive = dose_response(Material(rows, [], adaptive=True))
+    assert adaptive is not None
+    assert "that holds at every look" in adaptive.words
+
+
+def test_the_dose_that_was_asked_for_counts() -> None:
+    """Where doses were asked for a trial belongs to its own, whatever delay came into force."""
+    rows = [row("control", index, Outcome.VIOLATED, dose=7 * index, dose_milliseconds=0.0) for index in (1, 2)]
+    assert traces(dose_response(Material(rows, [])))["control"]["x"] == [7, 14]
+
+
 def test_trials_that_decide_nothing_make_no_point() -> None:
     """A dose at which every trial was invalid has no rate."""
     rows = [*at_dose("control", 0, 5, 10), row("control", 0, Outcome.INVALID, dose_milliseconds=500.0)]

@@ -15,6 +15,7 @@ class Row:
     arm: str
     block: int
     outcome: Outcome
+    dose: int | None = None
 
 
 def rows(control: str, treatment: str, experiment: str = "e") -> list[Row]:

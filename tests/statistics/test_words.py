@@ -1,7 +1,11 @@
+import math
+
 import pytest
 
 from holdback.statistics import ALPHA, Verdict, summarise
-from holdback.statistics.words import chance
+from holdback.statistics.dose import Curve, Half, Response
+from holdback.statistics.verdict import Arm
+from holdback.statistics.words import chance, halves
 from tests.statistics.rows import rows
 
 
@@ -29,6 +33,28 @@ def test_the_missing_trials_are_named() -> None:
     """One of five violated: at that rate 38 trials an arm give 90%, so 33 more are asked for."""
     (experiment,) = summarise(rows("vhhhh", "hhhhh")).experiments
     assert "33 more trials an arm (--count=38)" in experiment.next[0]
+
+
+@pytest.mark.parametrize(
+    ("half", "said"),
+    [
+        (Half(20.04, 11.6, 32.2), "Half of the control trials fail at 20 ms (95%: 11.6 to 32.2 ms)."),
+        (Half(20.04, 0, math.inf), "Half of the control trials fail at 20 ms (95%: below 10 to above 100 ms)."),
+        (Half(0, 0, 12.3), "More than half of the control trials fail at 10 ms already, the lowest dose (95%: half of"),
+        (Half(0, 0, math.inf), "More than half of the control trials fail at 10 ms already, the lowest dose."),
+        (
+            Half(math.inf, 60, math.inf),
+            "Fewer than half of the control trials fail at 100 ms still, the highest dose (95",
+        ),
+        (Half(math.inf, 0, math.inf), "Fewer than half of the control trials fail at 100 ms still, the highest dose."),
+    ],
+)
+def test_the_dose_for_half_is_told_as_far_as_it_is_known(half: Half, said: str) -> None:
+    """Within the doses tried with its interval, beyond them only on which side; no number for what is open."""
+    response = Response({dose: {"control": Arm(), "treatment": Arm()} for dose in (0, 10, 100)})
+    vars(response)["curves"] = {"control": Curve((), (), (), (), half)}
+    (sentence,) = halves(response)
+    assert sentence.startswith(said)
 
 
 def test_chances_are_readable() -> None:

@@ -47,6 +47,19 @@ def test_experiments_follow_each_other() -> None:
     assert sorted(ordered) == list(range(12))
 
 
+def test_doses_are_mixed_and_blocks_stay_within_one() -> None:
+    """Each repetition has every dose once, in an order that changes; a block is of one dose, and its index its own."""
+    items = [Slot("a", arm, n, dose, 3) for arm in ("control", "treatment") for dose in range(3) for n in range(40)]
+    ordered = [items[number] for number in order(items, seed=5)]
+    pairs = [ordered[at : at + 2] for at in range(0, len(ordered), 2)]
+    assert all({slot.arm for slot in pair} == {"control", "treatment"} for pair in pairs)
+    assert all(len({(slot.index, slot.dose_number) for slot in pair}) == 1 for pair in pairs)
+    assert len({pair[0].index for pair in pairs}) == 120
+    rounds = [tuple(pair[0].dose_number for pair in pairs[at : at + 3]) for at in range(0, 120, 3)]
+    assert {tuple(sorted(each)) for each in rounds} == {(0, 1, 2)}
+    assert len(set(rounds)) == 6
+
+
 def test_a_lone_arm_is_ordered_too() -> None:
     """Where an arm was deselected the other one's trials are still made."""
     items = [Slot("a", "control", index) for index in (2, 0, 1)]

@@ -13,6 +13,7 @@ from holdback.plugin.ending import pytest_sessionfinish
 from holdback.plugin.fixtures import (
     holdback_arm,
     holdback_binaries,
+    holdback_dose,
     holdback_progress,
     holdback_provider,
     holdback_run,
@@ -41,6 +42,7 @@ __all__ = [
     "Settings",
     "holdback_arm",
     "holdback_binaries",
+    "holdback_dose",
     "holdback_progress",
     "holdback_provider",
     "holdback_run",

@@ -14,7 +14,7 @@ from holdback.trials.arms import ARMS, MARK
 from holdback.trials.schedule import Slot, derive, order
 from holdback.trials.trial import Plan
 
-_ARM = "holdback_arm"
+_ARM, _DOSE = "holdback_arm", "holdback_dose"
 _REPETITION = "__pytest_repeat_step_number"
 
 PLAN = pytest.StashKey[Plan]()
@@ -28,7 +28,7 @@ _LONELY = pytest.StashKey[list[str]]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one item an arm; the arm comes first in the item's id, pytest-repeat's number last."""
+    """Make one item an arm, and a dose if asked for: they come first in the item's id, pytest-repeat's number last."""
     mark = metafunc.definition.get_closest_marker(MARK)
     if mark is None:
         return
@@ -38,6 +38,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
     metafunc.fixturenames.append(_ARM)
     metafunc.parametrize(_ARM, mark.kwargs["arms"], indirect=True, scope="function")
+    if doses := metafunc.config.stash[SETTINGS].doses:
+        metafunc.fixturenames.append(_DOSE)
+        metafunc.parametrize(_DOSE, doses, ids=[_dose_word(dose) for dose in doses], indirect=True, scope="function")
 
 
 @pytest.hookimpl(trylast=True)
@@ -46,17 +49,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _deselect_what_is_not_planned(config, items)
     places = [place for place, item in enumerate(items) if _is_experiment(item)]
     ours = [items[place] for place in places]
-    slots = [_slot(item) for item in ours]
     settings = config.stash[SETTINGS]
+    slots = [_slot(item, settings.doses) for item in ours]
     names = _short_names(slots)
     for item, slot in zip(ours, slots, strict=True):
+        dose = settings.doses[slot.dose_number] if settings.doses else None
         item.stash[PLAN] = Plan(
-            id=f"{names[slot.experiment]}-{slot.arm}-{slot.index + 1:03d}",
+            id=_trial_id(names[slot.experiment], slot, dose),
             experiment=slot.experiment,
             arm=slot.arm,
             index=slot.index,
             block=slot.index,
             seed=derive(settings.seed, "trial", slot.experiment, slot.index),
+            dose=dose,
         )
     config.stash[EXPERIMENTS] = tuple(names)
     for place, number in zip(places, order(slots, settings.seed), strict=True):
@@ -85,7 +90,8 @@ def _deselect_what_is_not_planned(config: pytest.Config, items: list[pytest.Item
     plan = config.stash[FAULTS]
     if plan is None or not plan.experiment:
         return
-    others = [item for item in items if _is_experiment(item) and _slot(item).experiment != plan.experiment]
+    doses = config.stash[SETTINGS].doses
+    others = [item for item in items if _is_experiment(item) and _slot(item, doses).experiment != plan.experiment]
     if len(others) == sum(map(_is_experiment, items)):
         raise pytest.UsageError(
             f"{plan.path} is a plan for {plan.experiment}, which was not collected\n"
@@ -105,17 +111,29 @@ def _is_experiment(item: pytest.Item) -> bool:
     return isinstance(item, pytest.Function) and item.get_closest_marker(MARK) is not None
 
 
-def _slot(item: pytest.Item) -> Slot:
-    """Which experiment, arm and repetition an item is; parameters of the user's own make experiments of their own."""
+def _slot(item: pytest.Item, doses: Sequence[int]) -> Slot:
+    """Which experiment, arm, dose and repetition it is; parameters of the user's own make experiments of their own."""
     assert isinstance(item, pytest.Function)
     params: dict[str, Any] = dict(item.callspec.params)
     arm, repetition = str(params[_ARM]), params.get(_REPETITION)
     inside = item.callspec.id.removeprefix(arm).removeprefix("-")
+    if doses:
+        inside = inside.removeprefix(_dose_word(params[_DOSE])).removeprefix("-")
     if repetition is not None:
         inside = re.sub(rf"(^|-){repetition + 1}-\d+$", "", inside)
     parent = item.parent.nodeid if item.parent else ""
     name = f"{parent}::{item.originalname}"
-    return Slot(f"{name}[{inside}]" if inside else name, arm, repetition or 0)
+    number = doses.index(params[_DOSE]) if doses else 0
+    return Slot(f"{name}[{inside}]" if inside else name, arm, repetition or 0, number, max(1, len(doses)))
+
+
+def _dose_word(dose: int) -> str:
+    return f"{dose}ms"
+
+
+def _trial_id(name: str, slot: Slot, dose: int | None) -> str:
+    words = (name, slot.arm, *(() if dose is None else (_dose_word(dose),)), f"{slot.index + 1:03d}")
+    return "-".join(words)
 
 
 def _short_names(slots: Sequence[Slot]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from holdback.faults.dosing import SEARCH
 from holdback.history.store import process_of
 from holdback.plugin.settings import SETTINGS
 
@@ -32,6 +33,7 @@ def begin(config: pytest.Config) -> None:
             "root": str(config.rootpath),
             "directory": str(config.invocation_params.dir),
             "until_decided": settings.until_decided,
+            "doses": SEARCH if settings.searching else settings.doses,
             "command": [Path(sys.argv[0]).name, *map(str, config.invocation_params.args)],
             "process": process_of(settings.controller),
             "machine": {"system": platform.platform(), "processors": os.cpu_count(), "load": os.getloadavg()},

@@ -27,6 +27,12 @@ def holdback_arm(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def holdback_dose(request: pytest.FixtureRequest) -> int:
+    """The dose of this item, where the run has several."""
+    return int(request.param)
+
+
+@pytest.fixture
 def trial(request: pytest.FixtureRequest, holdback_arm: str) -> Trial:  # noqa: ARG001  orders the fixtures
     """The trial that this item is."""
     item, config = request.node, request.config

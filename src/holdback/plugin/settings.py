@@ -13,6 +13,7 @@ from typing import Any, TextIO
 import pytest
 
 from holdback.errors import ConfigurationError
+from holdback.faults.dosing import SEARCH, read_doses
 from holdback.faults.plan import FaultPlan, read_plan
 from holdback.history.store import Store
 from holdback.plugin import hooks, places
@@ -29,8 +30,8 @@ class Settings:
     `control` and `treatment` are variant words, empty for the world's own default. `worker` names this process
     (`main` without pytest-xdist), `controller` is the process id that it must not outlive. `plan` is the file whose
     faults replace those of the scenario. `seed` is that of this run's own trials, also where it is a `shard`. `places`
-    says where trials run.
-    `until_decided` ends an experiment once its verdict is certain.
+    says where trials run. `until_decided` ends an experiment once its verdict is certain. `doses` (milliseconds) take
+    the place of the scenario's own delays; with `searching` each block's dose follows from the trials before it.
     """
 
     run: str
@@ -45,6 +46,8 @@ class Settings:
     shard: Shard | None = None
     places: Places = field(default_factory=Places)
     until_decided: bool = False
+    doses: tuple[int, ...] = ()
+    searching: bool = False
 
     @property
     def store(self) -> Store:
@@ -95,6 +98,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "needed any more are left out, and --count is the most that it may take in each arm. The p-values and "
         "intervals are then ones that hold although they were looked at after every trial",
     )
+    group.addoption(
+        "--dose",
+        metavar="MS,MS,...",
+        help="make --count trials in each arm at each of these doses, and fit how the rate rises with it: so many "
+        "milliseconds take the place of every delay that the scenario injects, 0 injects none. `search` looks for the "
+        "dose at which half of the control's trials fail, with --count trials in each arm altogether",
+    )
     group.addoption("--holdback-report", metavar="DIR", help="where the evidence goes (default: holdback-report)")
     places.add_options(group, parser)
     parser.addini("holdback_control", "default of --control", default="")
@@ -113,13 +123,10 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"--count={count} makes no trial\n  -> give the number of trials in each arm, 1 or more"
         )
-    if config.getoption("--until-decided") and count == 1:
-        raise pytest.UsageError(
-            "--until-decided with a single trial in each arm decides nothing\n"
-            "  -> give --count as well, the most trials that an arm may take: --count=200"
-        )
     worker = getattr(config, "workerinput", None)  # set by pytest-xdist in its workers
     try:
+        if not worker:
+            _check_count(config, count)
         plan = worker["holdback"]["plan"] if worker else config.getoption("--plan")
         config.stash[FAULTS] = read_plan(config.invocation_params.dir / plan) if plan else None
         shard = take_part(config)
@@ -128,6 +135,35 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     # Made before pytest captures what tests print, so that a build of minutes can show its progress.
     config.stash[STDERR] = os.fdopen(os.dup(2), "w")
+
+
+def _check_count(config: pytest.Config, count: int) -> None:
+    until_decided, searching = config.getoption("--until-decided"), config.getoption("--dose") == SEARCH
+    if until_decided and searching:
+        raise ConfigurationError(
+            "--until-decided ends an experiment once its verdict is certain, before --dose search has found a dose",
+            remedy="give one of them",
+        )
+    if count == 1 and until_decided:
+        raise ConfigurationError(
+            "--until-decided with a single trial in each arm decides nothing",
+            remedy="give --count as well, the most trials that an arm may take: --count=200",
+        )
+    if count == 1 and searching:
+        raise ConfigurationError(
+            "--dose search with a single trial in each arm finds nothing",
+            remedy="give --count as well, the trials of each arm for all of the search: --count=40",
+        )
+
+
+def _doses(config: pytest.Config) -> tuple[int, ...]:
+    word = config.getoption("--dose")
+    if word is None or word == SEARCH:
+        return ()
+    try:
+        return read_doses(word)
+    except ConfigurationError as error:
+        raise pytest.UsageError(f"--dose: {error}") from error
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -170,6 +206,8 @@ def _settle(config: pytest.Config, shard: Shard | None) -> Settings:
         shard=shard,
         places=places.settle(config),
         until_decided=bool(config.getoption("--until-decided")),
+        doses=_doses(config),
+        searching=config.getoption("--dose") == SEARCH,
     )
 
 
@@ -188,4 +226,7 @@ def pytest_report_header(config: pytest.Config) -> str:
     clusters = "" if settings.places.clusters == "local" else f", {settings.places.clusters} clusters"
     seed = f"seed {settings.seed}" if settings.shard is None else str(settings.shard)
     arms = f"control {control}, treatment {treatment}"
-    return f"holdback: {seed}, {arms}{plan}{clusters}, report {settings.report}"
+    doses = ", searching for a dose" if settings.searching else ""
+    if settings.doses:
+        doses = f", doses {' '.join(map(str, settings.doses))} ms"
+    return f"holdback: {seed}, {arms}{plan}{doses}{clusters}, report {settings.report}"

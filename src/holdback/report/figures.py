@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 import plotly.graph_objects as go
 
 from holdback.report.timings import Timing
+from holdback.statistics.dose import Curve, Response
 from holdback.statistics.verdict import Arm
+from holdback.statistics.words import halves
 from holdback.trials.arms import ARMS
 from holdback.trials.outcome import Outcome, Row
 
@@ -18,14 +20,20 @@ __all__ = ["SECTIONS", "Material", "Section", "SectionOf", "dose_response", "dur
 
 _COLOURS = {"control": "#d97706", "treatment": "#3b82f6"}
 """Readable on light and on dark ground, and apart for colour-blind readers."""
+_FAINT = {"control": "rgba(217,119,6,0.16)", "treatment": "rgba(59,130,246,0.16)"}
+"""The same, for areas that others shine through."""
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What is known of one experiment: its rows, and how long its trials took."""
+    """What is known of one experiment: its rows, and how long its trials took.
+
+    `adaptive`: what was made later depends on what was seen before.
+    """
 
     rows: Sequence[Row]
     timings: Sequence[Timing]
+    adaptive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,39 +50,80 @@ SectionOf = Callable[[Material], Section | None]
 
 
 def dose_response(material: Material) -> Section | None:
-    """The rate of violated trials at each dose, with exact intervals; only where there was more than one dose."""
-    doses: dict[str, dict[float, list[Row]]] = {arm: defaultdict(list) for arm in ARMS}
-    for row in material.rows:
-        doses[row.arm][row.dose_milliseconds].append(row)
-    if len({dose for by_dose in doses.values() for dose in by_dose}) < 2:
+    """The rate of violated trials at each dose and the curve through it; only where there was more than one dose."""
+    response = Response(_cells(material))
+    if len(response.cells) < 2:
         return None
-    figure = go.Figure(layout=_layout(height=380))
-    for arm, by_dose in doses.items():
-        counted = [(dose, _count(rows)) for dose, rows in sorted(by_dose.items())]
-        points = [(dose, counts, counts.rate) for dose, counts in counted if counts.rate is not None]
-        figure.add_scatter(
-            name=arm,
-            x=[dose for dose, _, _ in points],
-            y=[rate for _, _, rate in points],
-            mode="lines+markers",
-            line={"color": _COLOURS[arm]},
-            marker={"size": 9, "symbol": "circle" if arm == "control" else "diamond"},
-            cliponaxis=False,
-            error_y={
-                "type": "data",
-                "symmetric": False,
-                "array": [counts.high - rate for _, counts, rate in points],
-                "arrayminus": [rate - counts.low for _, counts, rate in points],
-                "thickness": 1.2,
-                "width": 4,
-            },
-            text=[f"{counts.violated} of {counts.decided}" for _, counts, _ in points],
-            hovertemplate="%{x:g} ms: %{text} violated<extra>" + arm + "</extra>",
-        )
+    figure = go.Figure(layout=_layout(height=400))
+    for arm, curve in response.curves.items():
+        _add_curve(figure, arm, curve)
+    for arm in ARMS:
+        _add_points(figure, arm, {dose: arms[arm] for dose, arms in response.cells.items()})
     figure.update_xaxes(title="dose: milliseconds of delay", rangemode="tozero")
     figure.update_yaxes(title="violated", tickformat=".0%", range=[-0.03, 1.03])
-    words = "Share of decided trials that were violated, with the exact 95% interval of the true rate at each dose."
-    return Section("Dose and response", words, figure.to_json())
+    kind = "the 95% interval that holds at every look" if material.adaptive else "the exact 95% interval"
+    words = (
+        f"Share of decided trials that were violated, with {kind} of the true rate at each dose, and the fitted curve: "
+        "the whole true curve lies in the band with 95% confidence."
+    )
+    return Section("Dose and response", " ".join([words, *halves(response)]), figure.to_json())
+
+
+def _cells(material: Material) -> dict[float, dict[str, Arm]]:
+    """By the dose that was asked for, else by the largest delay that came into force."""
+    rows: dict[float, dict[str, list[Row]]] = defaultdict(lambda: {arm: [] for arm in ARMS})
+    for row in material.rows:
+        rows[row.dose_milliseconds if row.dose is None else row.dose][row.arm].append(row)
+    return {
+        dose: {arm: _count(found, anytime=material.adaptive) for arm, found in arms.items()}
+        for dose, arms in sorted(rows.items())
+    }
+
+
+def _add_curve(figure: go.Figure, arm: str, curve: Curve) -> None:
+    """The fitted curve, and its band as one outline: along the lower edge, and back along the upper one."""
+    figure.add_scatter(
+        name=f"{arm}, band",
+        x=[*curve.doses, *reversed(curve.doses)],
+        y=[*curve.lows, *reversed(curve.highs)],
+        mode="lines",
+        line={"width": 0},
+        fill="toself",
+        fillcolor=_FAINT[arm],
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    figure.add_scatter(
+        name=f"{arm}, fitted",
+        x=list(curve.doses),
+        y=list(curve.rates),
+        mode="lines",
+        line={"color": _COLOURS[arm], "width": 2},
+        hovertemplate="%{x:.3g} ms: %{y:.1%} fitted<extra>" + arm + "</extra>",
+        showlegend=False,
+    )
+
+
+def _add_points(figure: go.Figure, arm: str, cells: Mapping[float, Arm]) -> None:
+    points = [(dose, counts, counts.rate) for dose, counts in cells.items() if counts.rate is not None]
+    figure.add_scatter(
+        name=arm,
+        x=[dose for dose, _, _ in points],
+        y=[rate for _, _, rate in points],
+        mode="markers",
+        marker={"size": 9, "symbol": "circle" if arm == "control" else "diamond", "color": _COLOURS[arm]},
+        cliponaxis=False,
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": [counts.high - rate for _, counts, rate in points],
+            "arrayminus": [rate - counts.low for _, counts, rate in points],
+            "thickness": 1.2,
+            "width": 4,
+        },
+        text=[f"{counts.violated} of {counts.decided}" for _, counts, _ in points],
+        hovertemplate="%{x:g} ms: %{text} violated<extra>" + arm + "</extra>",
+    )
 
 
 def durations(material: Material) -> Section | None:
@@ -166,9 +215,9 @@ def _boxes(points: Sequence[_Point], axis: str) -> str:
     return str(figure.to_json())
 
 
-def _count(rows: Sequence[Row]) -> Arm:
+def _count(rows: Sequence[Row], *, anytime: bool) -> Arm:
     outcomes = [row.outcome for row in rows]
-    return Arm(violated=outcomes.count(Outcome.VIOLATED), held=outcomes.count(Outcome.HOLDS))
+    return Arm(violated=outcomes.count(Outcome.VIOLATED), held=outcomes.count(Outcome.HOLDS), anytime=anytime)
 
 
 def _violated(rows: Sequence[Row], arm: str) -> int:

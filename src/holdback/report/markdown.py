@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdback.report.evidence import Evidence
-from holdback.report.terminal import interval_name, p_value_line, rate
+from holdback.report.terminal import dose_columns, dose_rows, interval_name, p_value_line, rate
 from holdback.report.words import headline, run_facts
 from holdback.statistics import ExperimentSummary, Verdict
+from holdback.statistics.dose import Response
 from holdback.statistics.verdict import Arm
+from holdback.statistics.words import halves
 from holdback.trials.arms import TREATMENT
 from holdback.trials.outcome import Outcome, Row
 
@@ -56,6 +58,8 @@ def _experiment(experiment: ExperimentSummary, rows: Sequence[Row], interval: st
     for name, arm in experiment.arms.items():
         yield f"| {_text(name)} | {arm.violated} | {arm.held} | {arm.unknown} | {arm.invalid} | {_rate(arm)} |"
     yield ""
+    if experiment.response is not None:
+        yield from _doses(experiment.response, interval)
     yield _text(" ".join([experiment.words, *experiment.next]))
     yield ""
     if troubles := [row for row in rows if _is_trouble(row)]:
@@ -64,6 +68,16 @@ def _experiment(experiment: ExperimentSummary, rows: Sequence[Row], interval: st
         yield from _listed([_trial(row) for row in troubles])
         yield "</details>"
         yield ""
+
+
+def _doses(response: Response, interval: str) -> Iterator[str]:
+    columns = dose_columns(interval)
+    yield f"| {' | '.join(columns)} |"
+    yield f"|{' --: |' * len(columns)}"
+    yield from (f"| {' | '.join(row)} |" for row in dose_rows(response))
+    yield ""
+    yield _text(" ".join(halves(response)))
+    yield ""
 
 
 def _is_trouble(row: Row) -> bool:

@@ -92,7 +92,7 @@ def _template() -> jinja2.Template:
 
 def _experiment(summary: ExperimentSummary, evidence: Evidence, told: Told) -> _Experiment:
     rows = [row for row in evidence.rows if row.experiment == summary.name]
-    material = Material(rows, told.timings[summary.name])
+    material = Material(rows, told.timings[summary.name], adaptive=evidence.summary.sequential)
     return _Experiment(
         summary=summary,
         title=_title(summary.name),

@@ -5,15 +5,30 @@ Nothing is computed here; it reads in 80 columns and without colour.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from holdback.statistics.dose import Response
 from holdback.statistics.summary import ExperimentSummary, Summary
 from holdback.statistics.verdict import Arm, Verdict
+from holdback.statistics.words import halves
+from holdback.trials.arms import ARMS
 
-__all__ = ["arms_table", "interval_name", "p_value_line", "print_summary", "rate", "verdict_line"]
+__all__ = [
+    "arms_table",
+    "dose_columns",
+    "dose_rows",
+    "dose_table",
+    "interval_name",
+    "p_value_line",
+    "print_summary",
+    "rate",
+    "verdict_line",
+]
 
 _STYLES = {
     Verdict.FIXED: "bold green",
@@ -30,10 +45,15 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print("No trial was completed, so there is no verdict.")
     for experiment in summary.experiments:
         console.print(arms_table(experiment, interval_name(summary)))
+        if experiment.response is not None:
+            console.print()
+            console.print(dose_table(experiment.response, interval_name(summary)))
         console.print()
         console.print(verdict_line(experiment))
         console.print(p_value_line(experiment, summary))
         console.print(Text(experiment.words))
+        for sentence in halves(experiment.response) if experiment.response else ():
+            console.print(Text(sentence))
         for step in experiment.next:
             console.print(Text(f"Next: {step}"))
         console.print()
@@ -58,6 +78,28 @@ def arms_table(experiment: ExperimentSummary, interval: str) -> Table:
         counts = (str(count) for count in (arm.violated, arm.held, arm.unknown, arm.invalid))
         table.add_row(name, *counts, "-" if arm.rate is None else rate(arm.rate), _interval(arm))
     return table
+
+
+def dose_table(response: Response, interval: str) -> Table:
+    """One line a dose: in each arm the violated trials, and the interval of their rate."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in dose_columns(interval):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in dose_rows(response):
+        table.add_row(*row)
+    return table
+
+
+def dose_columns(interval: str) -> list[str]:
+    """The heads of a table of doses; `interval` names what stands beside the rates."""
+    return ["dose", *(word for name in ARMS for word in (name, interval.removesuffix(" interval")))]
+
+
+def dose_rows(response: Response) -> Iterator[list[str]]:
+    """A row for each dose: of each arm how many trials were violated, and the interval of their rate."""
+    for dose, arms in response.cells.items():
+        cells = ((f"{arms[name].violated} of {arms[name].decided}", _interval(arms[name])) for name in ARMS)
+        yield [f"{dose:g} ms", *(word for cell in cells for word in cell)]
 
 
 def interval_name(summary: Summary) -> str:

@@ -1,6 +1,7 @@
 """What the trials prove: pure functions from counts to intervals, p-values, verdicts and words."""
 
 from holdback.statistics.counting import RowLike
+from holdback.statistics.search import next_dose
 from holdback.statistics.stopping import certain
 from holdback.statistics.summary import ExperimentSummary, Summary, summarise
 from holdback.statistics.verdict import ALPHA, Arm, Verdict, judge
@@ -14,5 +15,6 @@ __all__ = [
     "Verdict",
     "certain",
     "judge",
+    "next_dose",
     "summarise",
 ]

@@ -38,6 +38,8 @@ class RowLike(Protocol):
 
     @property
     def outcome(self) -> Outcome: ...
+    @property
+    def dose(self) -> int | None: ...
 
 
 def _nothing_yet() -> dict[str, Counter[str]]:
@@ -54,6 +56,7 @@ class Counts:
     anytime: bool = False
     arms: dict[str, Counter[str]] = field(default_factory=_nothing_yet)
     blocks: dict[Hashable, dict[str, Counter[str]]] = field(default_factory=dict)
+    doses: dict[int, dict[str, Counter[str]]] = field(default_factory=dict)
 
     def add(self, row: RowLike) -> None:
         """Count a trial.
@@ -67,6 +70,8 @@ class Counts:
                 f"a trial of {row.experiment} has arm {row.arm!r}", remedy=f"arms are {', '.join(ARMS)}"
             )
         self.arms[row.arm][outcome] += 1
+        if row.dose is not None:
+            self.doses.setdefault(row.dose, _nothing_yet())[row.arm][outcome] += 1
         if outcome in ("violated", "held"):
             block = self.blocks.pop(row.block, None) or _nothing_yet()
             block[row.arm][outcome] += 1
@@ -74,7 +79,17 @@ class Counts:
 
     def arm(self, name: str) -> Arm:
         """How the trials of an arm came out."""
-        return Arm(**{outcome: self.arms[name][outcome] for outcome in OUTCOMES}, anytime=self.anytime)
+        return self._arm(self.arms[name])
+
+    def cells(self) -> dict[float, dict[str, Arm]]:
+        """Likewise at each dose that was asked for, rising."""
+        return {
+            dose: {name: self._arm(counted) for name, counted in arms.items()}
+            for dose, arms in sorted(self.doses.items())
+        }
+
+    def _arm(self, counted: Counter[str]) -> Arm:
+        return Arm(**{outcome: counted[outcome] for outcome in OUTCOMES}, anytime=self.anytime)
 
     def tables(self) -> list[Table]:
         """The blocks in which both arms were decided; the others cannot tell the arms apart."""

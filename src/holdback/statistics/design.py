@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SEARCH", "Design", "design_of"]
+from holdback.faults.dosing import SEARCH
 
-SEARCH = "search"
-"""In place of the doses: each block's dose follows from the trials before it."""
+__all__ = ["Design", "design_of"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from holdback.statistics.correction import holm
 from holdback.statistics.counting import OUTCOMES, Counts, RowLike, by_experiment
 from holdback.statistics.design import Design
+from holdback.statistics.dose import Half, Response
 from holdback.statistics.interval import CONFIDENCE
 from holdback.statistics.stopping import certain_of
 from holdback.statistics.verdict import ALPHA, Arm, Verdict, judge
-from holdback.statistics.words import advise, ended, explain
+from holdback.statistics.words import advise, ended, explain, over
 from holdback.trials.arms import ARMS
 
 __all__ = ["ExperimentSummary", "Summary", "summarise"]
@@ -25,7 +27,8 @@ class ExperimentSummary:
     """One experiment: its counts, its verdict, and what they mean.
 
     `p_value` is the exact one; `p_adjusted`, which decides, is Holm's over all experiments of the run. Both are
-    None where an arm has no decided trial. `next` says what to do when the verdict is not FIXED.
+    None where an arm has no decided trial. `next` says what to do when the verdict is not FIXED. `response` has the
+    trials by dose, where doses were asked for; `arms` and the verdict are of all doses together.
     """
 
     name: str
@@ -36,6 +39,7 @@ class ExperimentSummary:
     blocks: int
     words: str
     next: tuple[str, ...] = ()
+    response: Response | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -48,6 +52,7 @@ class ExperimentSummary:
             "words": self.words,
             "next": list(self.next),
             "arms": {name: _arm_to_json(arm) for name, arm in self.arms.items()},
+            **_response_to_json(self.response),
         }
 
 
@@ -120,6 +125,7 @@ def _summary(
     control, treatment = (counts.arm(arm) for arm in ARMS)
     deciding = 1.0 if adjusted is None else adjusted
     verdict = judge(control, treatment, deciding, alpha)
+    cells = counts.cells()
     return ExperimentSummary(
         name=name,
         verdict=verdict,
@@ -127,9 +133,25 @@ def _summary(
         p_adjusted=adjusted,
         arms={"control": control, "treatment": treatment},
         blocks=len(counts.tables()),
-        words=explain(verdict, control, treatment, deciding),
-        next=advise(verdict, control, treatment, alpha=alpha, multiple=multiple),
+        words=f"{over(list(cells))}{explain(verdict, control, treatment, deciding)}",
+        next=advise(verdict, control, treatment, alpha=alpha, multiple=multiple, doses=max(1, len(cells))),
+        response=Response(cells) if cells else None,
     )
+
+
+def _response_to_json(response: Response | None) -> dict[str, Any]:
+    if response is None:
+        return {"doses": [], "half": {}}
+    doses = [
+        {"dose": dose, "arms": {name: _arm_to_json(arm) for name, arm in arms.items()}}
+        for dose, arms in response.cells.items()
+    ]
+    return {"doses": doses, "half": {name: _half_to_json(curve.half) for name, curve in response.curves.items()}}
+
+
+def _half_to_json(half: Half) -> dict[str, float | None]:
+    """JSON has no infinity, which is where nothing bounds it."""
+    return {name: value if math.isfinite(value) else None for name, value in asdict(half).items()}
 
 
 def _arm_to_json(arm: Arm) -> dict[str, Any]:

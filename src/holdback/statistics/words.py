@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
+from holdback.statistics.dose import Half, Response
 from holdback.statistics.interval import CONFIDENCE, rule_of_three, upper_bound
 from holdback.statistics.power import needed_trials
 from holdback.statistics.verdict import ALPHA, MOST_UNUSABLE, Arm, Verdict
 
-__all__ = ["advise", "chance", "ended", "explain"]
+__all__ = ["advise", "chance", "ended", "explain", "halves", "over"]
 
 
 def chance(p_value: float) -> str:
@@ -42,6 +44,32 @@ def explain(verdict: Verdict, control: Arm, treatment: Arm, p_value: float) -> s
             return _why_inconclusive(control, treatment) or f"{seen} That is too little to tell: {luck}."
 
 
+def over(doses: Sequence[float]) -> str:
+    """Which doses the figures that follow are of, all of them together; empty without any."""
+    if not doses:
+        return ""
+    return f"Over all doses together ({', '.join(f'{dose:g}' for dose in doses)} ms): "
+
+
+def halves(response: Response) -> Iterator[str]:
+    """For each arm the dose at which half of its trials fail, in a sentence."""
+    tried = [dose for dose in response.cells if dose > 0]
+    for name, curve in response.curves.items():
+        yield _half(name, curve.half, min(tried), max(tried))
+
+
+def _half(name: str, half: Half, lowest: float, highest: float) -> str:
+    if half.dose == 0:
+        most = f" ({CONFIDENCE:.0%}: half of them at {half.high:.3g} ms or less)" if half.high < math.inf else ""
+        return f"More than half of the {name} trials fail at {lowest:g} ms already, the lowest dose{most}."
+    if math.isinf(half.dose):
+        least = f" ({CONFIDENCE:.0%}: half of them at {half.low:.3g} ms or more)" if half.low > 0 else ""
+        return f"Fewer than half of the {name} trials fail at {highest:g} ms still, the highest dose{least}."
+    low = f"below {lowest:g}" if half.low == 0 else f"{half.low:.3g}"
+    high = f"above {highest:g}" if math.isinf(half.high) else f"{half.high:.3g}"
+    return f"Half of the {name} trials fail at {half.dose:.3g} ms ({CONFIDENCE:.0%}: {low} to {high} ms)."
+
+
 def ended(verdict: Verdict, made: int, most: int, *, certain: bool) -> str:
     """When an experiment of `--until-decided` ended, in a sentence; `made` and `most` count the trials of an arm."""
     if not certain:
@@ -51,9 +79,12 @@ def ended(verdict: Verdict, made: int, most: int, *, certain: bool) -> str:
 
 
 def advise(
-    verdict: Verdict, control: Arm, treatment: Arm, *, alpha: float = ALPHA, multiple: int = 1
+    verdict: Verdict, control: Arm, treatment: Arm, *, alpha: float = ALPHA, multiple: int = 1, doses: int = 1
 ) -> tuple[str, ...]:
-    """What to do next, empty when there is nothing; `multiple` experiments share the error `alpha`."""
+    """What to do next, empty when there is nothing; `multiple` experiments share the error `alpha`.
+
+    A count is told for each of the `doses`.
+    """
     match verdict:
         case Verdict.FIXED:
             return ()
@@ -67,14 +98,15 @@ def advise(
             needed = needed_trials(rare, alpha=alpha / multiple)
             return (
                 "Raise the dose, hold another lane, or make more trials; make sure that the control is unfixed.",
-                f"A bug in 1 of {1 / rare:.0f} trials would need --count={needed} for a 90% chance of a verdict.",
+                f"A bug in 1 of {1 / rare:.0f} trials would need --count={_each(needed, doses)} "
+                "for a 90% chance of a verdict.",
             )
         case Verdict.INCONCLUSIVE:
             if _why_inconclusive(control, treatment):
                 return (
                     "Look at the reasons above, and at one such trial with `holdback show`; mend it, and run again.",
                 )
-            return _more_trials(control, treatment, alpha / multiple)
+            return _more_trials(control, treatment, alpha / multiple, doses)
 
 
 def _none_of(arm: Arm) -> str:
@@ -98,7 +130,7 @@ def _why_inconclusive(control: Arm, treatment: Arm) -> str:
     return " ".join(reasons)
 
 
-def _more_trials(control: Arm, treatment: Arm, alpha: float) -> tuple[str, ...]:
+def _more_trials(control: Arm, treatment: Arm, alpha: float, doses: int) -> tuple[str, ...]:
     """How many trials would probably do, taking the control's rate so far as the true one."""
     needed = needed_trials(control.violated / control.decided, alpha=alpha)
     if needed is None:
@@ -106,6 +138,11 @@ def _more_trials(control: Arm, treatment: Arm, alpha: float) -> tuple[str, ...]:
     needed = max(needed, control.decided + 1)
     more = needed - min(control.decided, treatment.decided)
     return (
-        f"Make about {more} more trials an arm (--count={needed}): if the control's rate stays as it is and the "
-        "fix works, they give a 90% chance of FIXED.",
+        f"Make about {more} more trials an arm (--count={_each(needed, doses)}): if the control's rate stays as it is "
+        "and the fix works, they give a 90% chance of FIXED.",
     )
+
+
+def _each(needed: int | None, doses: int) -> int | None:
+    """What `--count` has to be for so many trials an arm."""
+    return None if needed is None else math.ceil(needed / doses)

@@ -16,8 +16,8 @@ from holdback.oracles.judgement import Finding, Judgement
 
 __all__ = ["SCHEMA", "UNDECIDABLE", "Outcome", "Row", "conclude", "likeness", "read_rows"]
 
-SCHEMA = 2
-"""Version of the row's format; a reader refuses rows of a newer one. 2 added `reactions` and `exposure`."""
+SCHEMA = 3
+"""Version of the row's format; a reader refuses rows of a newer one. 2 added `reactions` and `exposure`, 3 `dose`."""
 
 
 UNDECIDABLE = "undecidable"
@@ -42,6 +42,7 @@ class Row:
     `experiment` is the test's node id without arm and repetition, `variant` describes what the arm ran, `index`
     numbers the arm's trials from 0, `block` pairs trials of both arms, `started` is wall time, `faults` are those
     that came into force, `dose_milliseconds` is the largest delay among them, `error` the infrastructure's own words.
+    `dose` is what took the place of the scenario's own delays, in milliseconds; None where nothing did.
     `reactions` are the seconds from a trigger's event to its fault in force; `exposure` tells how far behind the truth
     the controllers wrote, None where the world keeps no shadows.
     """
@@ -57,6 +58,7 @@ class Row:
     seconds: float
     outcome: Outcome
     reason: str
+    dose: int | None = None
     findings: tuple[Finding, ...] = ()
     faults: tuple[str, ...] = ()
     dose_milliseconds: float = 0.0
@@ -80,6 +82,7 @@ class Row:
             "seconds": self.seconds,
             "outcome": self.outcome.value,
             "reason": self.reason,
+            "dose": self.dose,
             "findings": [
                 {"oracle": f.oracle, "judgement": f.judgement.value, "reason": f.reason, "events": list(f.events)}
                 for f in self.findings

@@ -114,7 +114,7 @@ def _attempt(trial: Trial, scenario: Callable[[], object]) -> Exception | None:
 def _stages(trial: Trial, scenario: Callable[[], object]) -> Iterator[tuple[str, Callable[[], object]]]:
     def whole() -> None:
         scenario()
-        trial.check_plan()
+        trial.check_asked()
 
     yield "scenario", whole
     for work in trial.deferred:  # asked for only now: the scenario may have deferred more

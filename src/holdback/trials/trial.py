@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from holdback.clock import Clock, SystemClock
 from holdback.errors import ConfigurationError
+from holdback.faults.dosing import Dosing
 from holdback.faults.injection import Phase, Ways, inject
 from holdback.faults.plan import FaultPlan
 from holdback.faults.triggers import Injection, Trigger
@@ -69,7 +70,10 @@ class World(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is known of a trial beforehand; `index` and `block` count from 0, both arms of a block share a seed."""
+    """What is known of a trial beforehand; `index` and `block` count from 0, both arms of a block share a seed.
+
+    `dose` (milliseconds) takes the place of the scenario's own delays; None leaves them as they are.
+    """
 
     id: str
     experiment: str
@@ -77,6 +81,7 @@ class Plan:
     index: int
     block: int
     seed: int
+    dose: int | None = None
 
 
 class Trial:
@@ -104,6 +109,7 @@ class Trial:
         self.variant = ""
         self.injections: tuple[Injection, ...] = ()
         self._fault_plan = fault_plan
+        self._dosing = None if plan.dose is None else Dosing(plan.dose)
         self._clock = clock or SystemClock()
         self._world: World | None = None
         self._scope: dict[str, Any] = {}
@@ -132,6 +138,14 @@ class Trial:
     def seed(self) -> int:
         """The trial's own seed, from the run's."""
         return self.plan.seed
+
+    @property
+    def dose(self) -> int | None:
+        """The milliseconds that `--dose` asks for, for a scenario whose faults are no delays; None without it."""
+        if self._dosing is None:
+            return None
+        self._dosing.used = True
+        return self._dosing.milliseconds
 
     @property
     def world(self) -> World:
@@ -194,7 +208,8 @@ class Trial:
         """All these faults in force within the block, and verified gone after it.
 
         With `start` they come into force at that event instead of at once, with `end` they end at that event if it
-        comes before the end of the block. A duration is an end as well: `end=holdback.After(2)`.
+        comes before the end of the block. A duration is an end as well: `end=holdback.After(2)`. With `--dose` every
+        delay has that dose.
 
         Raises:
             ConfigurationError: the plan that is replayed has nothing for this block, or what is not in this world.
@@ -204,18 +219,22 @@ class Trial:
         injection = Injection(faults, start, end)
         if self._fault_plan is not None:
             injection = self._fault_plan.injection(len(self.injections), self._named(faults), self.arm)
+        if self._dosing is not None:
+            injection = self._dosing.apply(injection)
         self.injections = (*self.injections, injection)
         with self._put(injection):
             yield
 
-    def check_plan(self) -> None:
-        """Prove that the scenario asked for all that the plan has. For the runner.
+    def check_asked(self) -> None:
+        """Prove that the scenario asked for all that the plan has, and had a use for the dose. For the runner.
 
         Raises:
             ConfigurationError: it did not.
         """
         if self._fault_plan is not None:
             self._fault_plan.check_used(len(self.injections))
+        if self._dosing is not None:
+            self._dosing.check_used()
 
     def _named(self, faults: Sequence[Fault]) -> dict[str, Any]:
         """What a plan may name: every link and lane, and whatever the scenario itself does something to here."""
