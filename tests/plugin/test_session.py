@@ -346,13 +346,13 @@ def test_ctrl_c_keeps_and_counts_what_there_is(inner: pytest.Pytester, options: 
     process = subprocess.Popen(
         argv, cwd=inner.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
-    planned, deadline = report_of(inner) / "planned.jsonl", time.monotonic() + 30
+    planned, deadline = report_of(inner) / "planned.jsonl", time.monotonic() + 120
     while not (planned.exists() and any(line["index"] == 2 for line in lines_of(planned))):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=120)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     assert summary_of(inner)["interrupted"] is True
     assert len(rows_of(inner)) >= 2
