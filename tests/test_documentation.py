@@ -27,6 +27,15 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXPERIMENT = "@holdback.experiment"
+OPTIONS = (
+    "--control",
+    "--treatment",
+    "--holdback-seed",
+    "--holdback-report",
+    "--shard",
+    "--until-decided",
+    "--dose",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +110,7 @@ def known_options() -> set[str]:
 @pytest.mark.parametrize("table", [(ROOT / "README.md").read_text()], ids=["README"])
 def test_every_option_of_ours_is_in_the_readme(table: str) -> None:
     """What the plugin adds to pytest, and each holdback command, is told to the user."""
-    for option in ("--control", "--treatment", "--holdback-seed", "--holdback-report", "--shard", "--until-decided", "--dose"):
+    for option in OPTIONS:
         assert option in table
         assert option in known_options()
     for command in _parser()._subparsers._group_actions[0].choices:  # type: ignore[union-attr]

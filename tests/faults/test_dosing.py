@@ -38,10 +38,10 @@ def test_a_dose_must_be_of_use() -> None:
     """Without any delay it is an error that says what to do, also at a dose of 0."""
     for dose in (0, 50):
         dosing = Dosing(dose)
-        dosing.apply(Injection((Hold(LINK),)))
+        dosing.notice([Hold(LINK)])
         with pytest.raises(ConfigurationError, match=f"asks for {dose} ms, and the scenario has no Delay"):
             dosing.check_used()
-        dosing.apply(Injection((Delay(LINK, 100),)))
+        dosing.notice([Delay(LINK, 100)])
         dosing.check_used()
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 # Imported before any inner session: pytester forgets what an inner session imported, and numpy refuses to come twice.
@@ -10,9 +8,7 @@ import holdback.report.files
 import holdback.report.page
 import holdback.report.terminal
 import holdback.statistics  # noqa: F401
-from tests.plugin.inner import CONFTEST
-
-SOURCE = Path(__file__).parents[2] / "src"
+from tests.plugin.inner import CONFTEST, SOURCE
 
 
 @pytest.fixture

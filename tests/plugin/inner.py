@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-__all__ = ["CONFTEST", "FIXED", "ORACLE", "lines_of", "report_of", "rows_of", "summary_of"]
+__all__ = ["CONFTEST", "FIXED", "ORACLE", "SOURCE", "lines_of", "report_of", "rows_of", "summary_of"]
+
+SOURCE = Path(__file__).parents[2] / "src"
 
 CONFTEST = """
 import contextlib

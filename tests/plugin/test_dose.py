@@ -145,6 +145,22 @@ def test_what_is_no_dose_is_refused_at_once(inner: pytest.Pytester, options: lis
     assert not report_of(inner).exists()
 
 
+def test_the_plan_of_a_dosed_trial_replays_with_its_dose(inner: pytest.Pytester) -> None:
+    """The plan that is kept has the dose in it, also one of 0, where it has no fault."""
+    inner.makepyfile(DELAYED)
+    inner.runpytest("--dose=0,50", "--holdback-seed=4")
+    kept = {path.stem: path.read_text() for path in (report_of(inner) / "plans").iterdir()}
+    assert "milliseconds: 50\n" in kept["it-control-50ms-002"]
+    assert "faults: []" in kept["it-control-0ms-001"]
+    for trial, dose in (("it-control-50ms-002", 50), ("it-control-0ms-001", 0)):
+        (inner.path / "plan.yaml").write_text(kept[trial])
+        for options in ((), (f"--dose={dose}",)):
+            inner.runpytest("--plan=plan.yaml", *options)
+            assert {
+                (row["dose_milliseconds"], row["outcome"]) for row in rows_of(inner) if row["arm"] == "control"
+            } == {(dose, "violated" if dose else "holds")}
+
+
 UNDOSED = ORACLE + "@holdback.experiment(oracles=[said])\ndef test_it(world, trial): trial.step('says', word='holds')"
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from holdback.clock import poll
 from holdback.faults.plan import read_plan
-from tests.test_plugin import CONFTEST, ORACLE, SOURCE
+from tests.plugin.inner import CONFTEST, ORACLE, SOURCE
 
 EXPERIMENT = (
     ORACLE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from holdback.errors import ConfigurationError
@@ -40,6 +41,10 @@ class Dosing:
         self.used = False
         self._became: dict[str, Delay | None] = {}
 
+    def notice(self, faults: Sequence[Fault]) -> None:
+        """See what the scenario itself injects: a delay among it is what a dose is for."""
+        self.used = self.used or any(isinstance(fault, Delay) for fault in faults)
+
     def apply(self, injection: Injection) -> Injection:
         """The injection with the dose in it, without any fault or trigger where the dose leaves none."""
         faults = tuple(fault for each in injection.faults if (fault := self._dosed(each)) is not None)
@@ -62,7 +67,6 @@ class Dosing:
     def _dosed(self, fault: Fault) -> Fault | None:
         if not isinstance(fault, Delay):
             return fault
-        self.used = True
         dosed = self._with_dose(fault) if self.milliseconds else None
         self._became[str(fault)] = dosed
         return dosed

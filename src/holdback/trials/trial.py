@@ -220,6 +220,7 @@ class Trial:
         if self._fault_plan is not None:
             injection = self._fault_plan.injection(len(self.injections), self._named(faults), self.arm)
         if self._dosing is not None:
+            self._dosing.notice(faults)  # also where a plan that is replayed has no delay at a dose of 0
             injection = self._dosing.apply(injection)
         self.injections = (*self.injections, injection)
         with self._put(injection):
