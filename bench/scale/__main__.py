@@ -1,7 +1,8 @@
 """What strict removal of finalizers costs: `nox -s scale -- --pods 1000`.
 
 Pods are created in a cluster with kwok nodes, admitted by Kueue, bound, run for a second and finish. Both arms run one
-executable of Kueue and differ in a feature gate; they take turns, each with a new cluster, and begin in turn.
+executable of Kueue and differ in a feature gate; they take turns, each with a new cluster, and begin in turn. Or they
+run side by side: half the time, for loads that leave the machine idle as a throttled one does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import json
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -22,7 +26,6 @@ from bench.scale.measuring import Measured, Wanted, measure
 from bench.scale.report import append, interrupted, summary, table, verdict
 from holdback import process
 from holdback.binaries import Binaries, Progress
-from holdback.binaries.progress import Task
 from holdback.controllers.kueue.source import KueueBuild, build_kueue
 from holdback.controllers.kueue.variant import read_variant
 from holdback.errors import HoldbackError
@@ -53,11 +56,11 @@ def main() -> int:
                     arm: build_kueue(read_variant(str(_VARIANTS / f"finalizers-{arm}.toml"), arm), binaries)
                     for arm in ARMS
                 }
-                for measured in _rounds(run, binaries, builds, wanted, rounds=options.rounds, progress=progress):
-                    found.append(measured)
-                    append(out / "measurements.jsonl", measured)
-        except KeyboardInterrupt as interrupt:
-            found += [each for each in interrupt.args if isinstance(each, Measured)]
+                bench = _Bench(run, binaries, builds, progress, out)
+                for each in wanted:
+                    for group in groups(options.rounds, together=options.together):
+                        bench.measure(group, each, found)
+        except KeyboardInterrupt:
             console.print("interrupted: this is what was measured until then")
             code = 130
         except HoldbackError as error:
@@ -79,6 +82,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         default="none",
         help=f"Kueue's own default of {_KUEUES_OWN_QPS} requests a second, none, or both (default: none)",
     )
+    parser.add_argument("--together", action="store_true", help="both arms at the same time, each in its own cluster")
     parser.add_argument("--alone", action="store_true", help="no other controller adds finalizers")
     parser.add_argument("--report", type=Path, default=Path("scale-report"), help="where the figures go")
     parser.add_argument("--logs", type=Path, help="where the logs of all processes stay (default: nowhere)")
@@ -93,25 +97,66 @@ def _throttles(word: str) -> list[int | None]:
     return choices[word]
 
 
-def _rounds(
-    run: process.Run,
-    binaries: Binaries,
-    builds: Mapping[str, KueueBuild],
-    wanted: list[Wanted],
-    *,
-    rounds: int,
-    progress: Progress,
-) -> Iterator[Measured]:
-    for each in wanted:
-        for number in range(1, rounds + 1):
-            # What changes with time must not meet always the same arm first.
-            for arm in ARMS if number % 2 else reversed(ARMS):
-                with progress.task(f"round {number} of {rounds}, {arm}, {each.throttle}") as task:
+Part = tuple[int, str]
+"""A round and an arm."""
 
-                    def tell(phase: str, counts: Counts, task: Task = task, pods: int = each.pods) -> None:
-                        task.note = phase if not counts.created else _bar(counts, pods)
 
-                    yield measure(run, binaries, builds[arm], each, arm=arm, round_=number, pid=os.getpid(), tell=tell)
+def groups(rounds: int, *, together: bool) -> list[list[Part]]:
+    """What is measured at the same time, one group after the other."""
+    # What changes with time must not meet always the same arm first.
+    each = [[(number, arm) for arm in (ARMS if number % 2 else reversed(ARMS))] for number in range(1, rounds + 1)]
+    return each if together else [[part] for parts in each for part in parts]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """Measures the parts of a group side by side, in threads of their own."""
+
+    run: process.Run
+    binaries: Binaries
+    builds: Mapping[str, KueueBuild]
+    progress: Progress
+    out: Path
+
+    def measure(self, group: Sequence[Part], wanted: Wanted, found: list[Measured]) -> None:
+        """Put what was measured to `found` and on disk, also when Ctrl-C ends it early."""
+        stop = threading.Event()
+        with ThreadPoolExecutor(len(group), thread_name_prefix="measuring") as pool:
+            futures = [pool.submit(self._one, part, wanted, stop) for part in group]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                stop.set()
+                for measured in _results(futures):
+                    found.append(measured)
+                    append(self.out / "measurements.jsonl", measured)
+        for future in futures:
+            future.result()
+
+    def _one(self, part: Part, wanted: Wanted, stop: threading.Event) -> Measured | None:
+        number, arm = part
+        with self.progress.task(f"round {number}, {arm}, {wanted.throttle}") as task:
+
+            def tell(phase: str, counts: Counts) -> None:
+                task.note = phase if not counts.created else _bar(counts, wanted.pods)
+
+            return measure(
+                self.run,
+                self.binaries,
+                self.builds[arm],
+                wanted,
+                arm=arm,
+                round_=number,
+                pid=os.getpid(),
+                tell=tell,
+                stop=stop,
+            )
+
+
+def _results(futures: Sequence[Future[Measured | None]]) -> Iterator[Measured]:
+    for future in futures:
+        if future.exception() is None and (measured := future.result()) is not None:
+            yield measured
 
 
 def _bar(counts: Counts, pods: int) -> str:

@@ -71,6 +71,7 @@ class Load:
         self._failure: BaseException | None = None
         self._clock = SystemClock()
         self._began = self._clock.monotonic()
+        self._ended: float | None = None
         self._hands = ThreadPoolExecutor(_HANDS, thread_name_prefix="hands")
 
     @property
@@ -81,15 +82,16 @@ class Load:
 
     @property
     def seconds(self) -> float:
-        """Since the load began."""
-        return self._clock.monotonic() - self._began
+        """From the load's begin to its end, or until now."""
+        return (self._ended or self._clock.monotonic()) - self._began
 
-    def run(self, tell: Callable[[Counts], None], *, within: float) -> float:
-        """Let all pods come and go; the seconds that took.
+    def run(self, tell: Callable[[Counts], None], *, within: float, stop: threading.Event) -> bool:
+        """Let all pods come and go; False when `stop` was set before they had.
 
         Args:
             tell: told several times a second how far it is.
             within: seconds without a step forward after which it is given up.
+            stop: ends it early.
 
         Raises:
             ClusterError: no step forward for so long, or a request was refused.
@@ -98,6 +100,8 @@ class Load:
         before = self.counts
         with self._everybody_at_work():
             while not self._is_done(now := self.counts):
+                if stop.is_set():
+                    return False
                 if self._failure is not None:
                     raise self._failure
                 if now != before:
@@ -106,9 +110,9 @@ class Load:
                 elif self._clock.monotonic() - moved > within:
                     raise ClusterError(f"nothing moved for {within:g} s: {now}", remedy="see the end of Kueue's log")
                 self._clock.sleep(0.1)
-            took = self.seconds
+            self._ended = self._clock.monotonic()
         tell(now)
-        return took
+        return True
 
     def _is_done(self, now: Counts) -> bool:
         return now.released == self._pods and (not self._others or now.added == self._pods)

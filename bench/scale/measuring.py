@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ssl
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -87,11 +88,9 @@ def measure(
     round_: int,
     pid: int,
     tell: Callable[[str, Counts], None],
-) -> Measured:
-    """Start a cluster, let the pods come and go, and tell what it cost.
-
-    When it is interrupted (Ctrl-C) the interrupt comes out as it is, with what was measured until then as its
-    argument.
+    stop: threading.Event,
+) -> Measured | None:
+    """Start a cluster, let the pods come and go, and tell what it cost; None if it was stopped before they came.
 
     Args:
         run: owns the processes.
@@ -102,39 +101,44 @@ def measure(
         round_: its number, for the record.
         pid: of this process.
         tell: told what is being done, and how far the load is.
+        stop: ends it early; what was measured until then is told.
 
     Raises:
         HoldbackError: something did not start or got stuck.
     """
-    with ExitStack() as stack:
-        tell("starting", Counts())
-        cluster, kueue, read = stack.enter_context(_world(run, binaries, build, wanted, name=f"{arm}-{round_}"))
+
+    def starting(what: str) -> None:
+        if stop.is_set():
+            raise _Stopped
+        tell(f"starting {what}", Counts())
+
+    with suppress(_Stopped), ExitStack() as stack:
+        name = f"{arm}-{round_}"
+        cluster, kueue, read = stack.enter_context(_world(run, binaries, build, wanted, name=name, starting=starting))
         server, etcd = cluster.children
         pids = {"Kueue": kueue.pid, "API server": server.pid, "etcd": etcd.pid, "holdback": pid}
         load = Load(cluster.api, _QUEUES, pods=wanted.pods, nodes=_NODES, others=wanted.others)
         usages = stack.enter_context(watch_usage(pids))
         before = read()
+        complete = load.run(lambda counts: tell("running", counts), within=_STUCK_AFTER, stop=stop)
+        waits = sorted(load.waits)
+        return Measured(
+            arm=arm,
+            round=round_,
+            wanted=wanted,
+            complete=complete,
+            seconds=load.seconds,
+            counts=load.counts,
+            counted=read().since(before),
+            usage=usages.read(),
+            wait_median=_quantile(waits, 0.5),
+            wait_p99=_quantile(waits, 0.99),
+        )
+    return None
 
-        def result(seconds: float, *, complete: bool) -> Measured:
-            waits = sorted(load.waits)
-            return Measured(
-                arm=arm,
-                round=round_,
-                wanted=wanted,
-                complete=complete,
-                seconds=seconds,
-                counts=load.counts,
-                counted=read().since(before),
-                usage=usages.read(),
-                wait_median=_quantile(waits, 0.5),
-                wait_p99=_quantile(waits, 0.99),
-            )
 
-        try:
-            took = load.run(lambda counts: tell("running", counts), within=_STUCK_AFTER)
-        except KeyboardInterrupt as interrupt:
-            raise KeyboardInterrupt(result(load.seconds, complete=False)) from interrupt
-        return result(took, complete=True)
+class _Stopped(Exception):
+    """Nothing of the load has begun."""
 
 
 def _quantile(ordered: list[float], share: float) -> float | None:
@@ -144,9 +148,15 @@ def _quantile(ordered: list[float], share: float) -> float | None:
 
 @contextmanager
 def _world(
-    run: process.Run, binaries: Binaries, build: KueueBuild, wanted: Wanted, *, name: str
+    run: process.Run,
+    binaries: Binaries,
+    build: KueueBuild,
+    wanted: Wanted,
+    *,
+    name: str,
+    starting: Callable[[str], None],
 ) -> Iterator[tuple[LocalCluster, process.Program, Callable[[], Counted]]]:
-    """A cluster with nodes and queues, its Kueue, and what reads their metrics.
+    """A cluster with nodes and queues, its Kueue, and what reads their metrics; `starting` is told each part.
 
     No router and no lanes: they would be measured along.
     """
@@ -158,13 +168,16 @@ def _world(
     }
     settings = Settings(frameworks=("pod",), configuration=configuration)
     with ExitStack() as stack:
+        starting("a control plane")
         cluster = stack.enter_context(local_clusters(run, binaries, [name]))[name]
+        starting("Kueue")
         ours = wanted_kueues({name: (build, settings)})[name]
 
         def directly(token: str) -> Access:
             return replace(cluster.access, token=token)
 
         kueue = stack.enter_context(Outside(run).running(cluster, ours, reach=directly))
+        starting("nodes")
         stack.enter_context(nodes(run, binaries, cluster, _NODES, seconds=_PODS_RUN))
         for wanted_object in objects.pod_queues(_QUEUES):
             cluster.api.apply(wanted_object)

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from bench.scale.__main__ import parse
+from bench.scale.__main__ import groups, parse
 from bench.scale.load import OTHERS, Counts, Load
 from bench.scale.measuring import Measured, Wanted
 from bench.scale.report import append, interrupted, pairs, summary, table, verdict
@@ -207,10 +207,14 @@ def test_a_load_counts_what_was_lost(loses: bool) -> None:
     cluster = Cluster(loses=loses)
     load = Load(cast("Api", cluster), "scale", pods=20, nodes=3, others=True)
     told: list[Counts] = []
-    assert load.run(told.append, within=30) > 0
+    assert load.run(told.append, within=30, stop=threading.Event())
     assert told[-1] == Counts(created=20, finished=20, released=20, added=20, lost=20 if loses else 0)
     assert sorted(cluster.bound) == sorted(f"pod-{number}" for number in range(20))
     assert len(load.waits) == 20
+
+
+def small(cluster: Cluster) -> Load:
+    return Load(cast("Api", cluster), "scale", pods=2, nodes=1, others=True)
 
 
 def test_a_load_that_gets_stuck_ends() -> None:
@@ -222,7 +226,7 @@ def test_a_load_that_gets_stuck_ends() -> None:
 
     before = threading.active_count()
     with pytest.raises(ClusterError, match="nothing moved"):
-        Load(cast("Api", Stuck(loses=False)), "scale", pods=2, nodes=1, others=True).run(lambda _: None, within=0.3)
+        small(Stuck(loses=False)).run(lambda _: None, within=0.3, stop=threading.Event())
     assert threading.active_count() == before
 
 
@@ -234,4 +238,23 @@ def test_a_refused_request_ends_the_load() -> None:
             raise ClusterError("no room")
 
     with pytest.raises(ClusterError, match="no room"):
-        Load(cast("Api", Refusing(loses=False)), "scale", pods=2, nodes=1, others=False).run(lambda _: None, within=9)
+        small(Refusing(loses=False)).run(lambda _: None, within=9, stop=threading.Event())
+
+
+def test_a_load_that_is_stopped_says_so() -> None:
+    """A load that is stopped ends at once and is not complete; what it counted until then is there."""
+
+    class Stuck(Cluster):
+        def create(self, kind: Kind, body: Object, _namespace: str = "") -> Object:
+            return super().create(kind, body) if kind is PODS else {}
+
+    stop, load = threading.Event(), small(Stuck(loses=False))
+    assert not load.run(lambda counts: stop.set() if counts.created == 2 else None, within=30, stop=stop)
+    assert load.counts.created == 2
+
+
+def test_together_means_both_arms_of_a_round() -> None:
+    """One after the other each part is alone; together the arms of a round are; the arm that begins changes."""
+    parts = [(1, "control"), (1, "treatment"), (2, "treatment"), (2, "control")]
+    assert groups(2, together=False) == [[part] for part in parts]
+    assert groups(2, together=True) == [parts[:2], parts[2:]]
