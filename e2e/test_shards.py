@@ -21,7 +21,7 @@ pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are non
 
 _EXPERIMENT = "readmission_triggered"
 """Shows its bug in every trial, so that few trials make a verdict."""
-_WITHIN = 240.0
+_WITHIN = 600.0
 _CONTEXT = "HOLDBACK_JOB_CONTEXT"
 
 Start = Callable[[Sequence[str], Mapping[str, str]], subprocess.Popen[str]]
@@ -87,7 +87,7 @@ def test_the_commands_of_a_night(folder: Path, started: Start) -> None:
 
 def test_the_commands_of_a_job(folder: Path, started: Start) -> None:
     """The verdict's pod waits for the shards beside it and ends well; no shard is made a second time."""
-    asked = {"EVIDENCE": str(folder), "SHARDS": "2", "COUNT": "8", "EXPERIMENTS": f"e2e/test_{_EXPERIMENT}.py"}
+    asked = {"EVIDENCE": str(folder), "SHARDS": "2", "COUNT": "6", "EXPERIMENTS": f"e2e/test_{_EXPERIMENT}.py"}
     verdict = started(*in_job("holdback-verdict", **asked))
     shards = [started(*in_job("holdback-shards", **asked, JOB_COMPLETION_INDEX=str(index))) for index in (0, 1)]
     run = folder / in_job("holdback-shards")[1]["RUN"]
@@ -97,7 +97,7 @@ def test_the_commands_of_a_job(folder: Path, started: Start) -> None:
         ended(each, 0)
     told = ended(verdict, 0)
     assert "Verdict: FIXED" in told
-    assert len(read_rows(Store(run / "all"))[0]) == 16
+    assert len(read_rows(Store(run / "all"))[0]) == 12
 
 
 def test_as_a_real_job() -> None:
