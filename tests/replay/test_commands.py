@@ -8,11 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdback.cli import main
 from holdback.clock import poll
 from holdback.faults.plan import read_plan
 from tests.plugin.inner import CONFTEST, ORACLE, SOURCE
@@ -38,6 +41,13 @@ def test_plain(world, trial, size):
 )
 
 
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 class Project:
     """A project whose experiments were run once, with three trials an arm, from a folder below its root."""
 
@@ -49,25 +59,23 @@ class Project:
 
     def make(self) -> None:
         self.experiment.parent.mkdir(parents=True)
-        self.elsewhere.mkdir()
         (self.root / "pytest.ini").write_text("[pytest]\n")
         (self.root / "conftest.py").write_text(CONFTEST)
         self.write()
-        done = self.run("pytest", "--count=3", "--holdback-seed=5", "--control=v1", cwd=self.experiment.parent)
+        command = [sys.executable, "-m", "pytest", "--count=3", "--holdback-seed=5", "--control=v1"]
+        done = subprocess.run(command, cwd=self.experiment.parent, capture_output=True, text=True, check=False)
         assert len(self.rows()) == 18, done.stdout + done.stderr
         (self.root / "pytest.ini").write_text("[pytest]\naddopts = -x -ra\n")
 
-    def write(self, start: int = 0, more: str = "") -> None:
+    def write(self, start: int = 0) -> None:
         """The experiment, whose control fails from that repetition on."""
-        self.experiment.write_text(EXPERIMENT.replace("FROM", str(start)) + more)
+        self.experiment.write_text(EXPERIMENT.replace("FROM", str(start)))
 
-    def run(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        command, cwd = [sys.executable, "-m", *words], cwd or self.elsewhere
-        return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-
-    def holdback(self, command: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """A command of ours, from somewhere else."""
-        return self.run("holdback", command, "--report", str(self.report), *words)
+    def change(self, old: str, new: str) -> None:
+        """Change the experiment."""
+        text = self.experiment.read_text()
+        assert old in text
+        self.experiment.write_text(text.replace(old, new))
 
     def rows(self, below: str = "") -> list[dict[str, Any]]:
         path = self.report / below / "trials.jsonl"
@@ -110,10 +118,34 @@ def settle(patch: pytest.MonkeyPatch) -> None:
     patch.delenv("PYTEST_ADDOPTS", raising=False)
 
 
-def test_a_replayed_trial_is_the_same_trial(project: Project) -> None:
+@pytest.fixture
+def holdback(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., Done]]:
+    """The command, from somewhere else; what it imports of the project is forgotten again."""
+    monkeypatch.chdir(project.elsewhere)
+
+    def holdback(command: str, *words: str) -> Done:
+        try:
+            code = main([command, "--report", os.path.relpath(project.report), *words])
+        except SystemExit as error:
+            code = int(error.code or 0)
+        forget()
+        return Done(code, *capsys.readouterr())
+
+    def forget() -> None:
+        for name, module in tuple(sys.modules.items()):
+            if str(getattr(module, "__file__", "")).startswith(str(project.root)):
+                del sys.modules[name]
+
+    yield holdback
+    forget()
+
+
+def test_a_replayed_trial_is_the_same_trial(project: Project, holdback: Callable[..., Done]) -> None:
     """Alone, with its id, seed, arm, faults and variant's word, in a report of its own; the first stays as it was."""
     before = {path: path.read_bytes() for path in project.report.rglob("*") if path.is_file()}
-    done = project.holdback("replay", "it-control-003")
+    done = holdback("replay", "it-control-003")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "VIOLATED: said: it said so\nThe same outcome.\n" in done.stdout
     (again,) = project.rows("replays/it-control-003")
@@ -127,10 +159,12 @@ def test_a_replayed_trial_is_the_same_trial(project: Project) -> None:
     assert before == {path: path.read_bytes() for path in before}
 
 
-def test_a_trial_without_faults_is_replayed_with_its_parameters(project: Project) -> None:
+def test_a_trial_without_faults_is_replayed_with_its_parameters(
+    project: Project, holdback: Callable[..., Done]
+) -> None:
     """Of an experiment with parameters only that one is made, and a second replay keeps the first."""
     for _ in range(2):
-        done = project.holdback("replay", "plain-large-treatment-002")
+        done = holdback("replay", "plain-large-treatment-002")
         assert done.returncode == 0, done.stdout + done.stderr
     replayed = "replays/plain-large-treatment-002"
     (again,) = project.rows(replayed)
@@ -139,14 +173,14 @@ def test_a_trial_without_faults_is_replayed_with_its_parameters(project: Project
     assert len(list((project.report / replayed / "earlier").iterdir())) == 1
 
 
-def test_another_outcome_is_told(project: Project) -> None:
+def test_another_outcome_is_told(project: Project, holdback: Callable[..., Done]) -> None:
     """A trial that holds now was judged all the same; one without a result was not, which is exit code 1."""
     project.write(start=99)
-    done = project.holdback("replay", "it-control-001")
+    done = holdback("replay", "it-control-001")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "\nnow: HOLDS: said: it said so\nAnother outcome: " in done.stdout
-    project.experiment.write_text(project.experiment.read_text().replace('trial.step("says"', 'trial.step("is quiet"'))
-    done = project.holdback("replay", "it-control-001")
+    project.change('trial.step("says"', 'trial.step("is quiet"')
+    done = holdback("replay", "it-control-001")
     assert done.returncode == 1
     assert "\nnow: UNKNOWN: said: nothing was said\nThe new trial says nothing of the controller.\n" in done.stdout
 
@@ -165,27 +199,29 @@ def test_another_outcome_is_told(project: Project) -> None:
         ("shrink", ["it-control-001", "--", "--no-such-option"], 1, "pytest ended before the search did"),
     ],
 )
-def test_what_cannot_be_done_is_told(project: Project, command: str, words: list[str], code: int, told: str) -> None:
+def test_what_cannot_be_done_is_told(
+    holdback: Callable[..., Done], command: str, words: list[str], code: int, told: str
+) -> None:
     """Each with its exit code, in a message and no traceback of ours."""
-    done = project.holdback(command, *words)
+    done = holdback(command, *words)
     assert done.returncode == code, done.stdout + done.stderr
     assert told in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_file_that_does_not_import_is_told(project: Project) -> None:
+def test_a_file_that_does_not_import_is_told(project: Project, holdback: Callable[..., Done]) -> None:
     """It is no interruption, though pytest's exit code is the same."""
     project.experiment.write_text("def")
     for command in ("replay", "shrink"):
-        done = project.holdback(command, "it-control-001")
+        done = holdback(command, "it-control-001")
         assert done.returncode == 1, done.stderr
         assert "SyntaxError" in done.stdout + done.stderr
         assert "interrupted" not in done.stderr
 
 
-def test_a_plan_is_shrunk_to_what_matters(project: Project) -> None:
+def test_a_plan_is_shrunk_to_what_matters(project: Project, holdback: Callable[..., Done]) -> None:
     """Of three faults in two injections the delay is left, near its threshold; what is written replays and fails."""
-    done = project.holdback("shrink", "it-control-002")
+    done = holdback("shrink", "it-control-002")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (
         "  the whole plan: VVVVV fails (5 trials so far)\n  no fault at all: . holds (6 trials so far)\n" in done.stdout
@@ -201,34 +237,33 @@ def test_a_plan_is_shrunk_to_what_matters(project: Project) -> None:
     rows = project.rows("shrinks/it-control-002")
     assert {row["arm"] for row in rows} == {"control"}
     assert f"({len(rows)} trials so far)" in done.stdout
-    again = project.run("pytest", f"--plan={file}", "--count=2", str(project.root), cwd=project.root)
-    assert again.stdout.count("V") >= 2, again.stdout
-    assert {row["dose_milliseconds"] for row in project.rows()} == {fault.settings["milliseconds"]}
+    done = holdback("replay", rows[-1]["id"], "--report", str(file.parent))
+    assert "VIOLATED: said: it said so\nThe same outcome.\n" in done.stdout
+    (again,) = project.rows(f"shrinks/it-control-002/replays/{rows[-1]['id']}")
+    assert again["dose_milliseconds"] == fault.settings["milliseconds"]
 
 
-def test_a_plan_that_fails_now_and_then_is_not_shrunk(project: Project) -> None:
+def test_a_plan_that_fails_now_and_then_is_not_shrunk(project: Project, holdback: Callable[..., Done]) -> None:
     """Why is said, with the counts, and nothing is written."""
     project.write(start=2)
-    done = project.holdback("shrink", "it-control-002")
+    done = holdback("shrink", "it-control-002")
     assert done.returncode == 1
     assert "does not fail 5 times in a row: 0 of 1 trials failed" in done.stderr
     assert not (project.report / "shrinks/it-control-002/shrunk.yaml").exists()
 
 
-def test_a_bug_in_the_scenario_is_no_result(project: Project) -> None:
+def test_a_bug_in_the_scenario_is_no_result(project: Project, holdback: Callable[..., Done]) -> None:
     """Trials whose scenario raises what is no error of ours do not count, and refuse the plan."""
-    project.experiment.write_text(project.experiment.read_text().replace("strong = any", "strong = anything"))
-    done = project.holdback("shrink", "it-control-001")
+    project.change("strong = any", "strong = anything")
+    done = holdback("shrink", "it-control-001")
     assert done.returncode == 1
     assert "0 of 0 trials failed, 2 had no result (the scenario or its fixtures have a bug)" in done.stderr
 
 
 def test_ctrl_c_keeps_the_best_so_far(project: Project) -> None:
     """It is printed and in its file, with how sure it is; the exit code is that of an interruption."""
-    project.experiment.write_text(
-        project.experiment.read_text().replace(
-            "strong = any", "import time; time.sleep(60 if trial.faults == () or trial.index > 8 else 0); strong = any"
-        )
+    project.change(
+        "strong = any", "import time; time.sleep(60 if trial.faults == () or trial.index > 8 else 0); strong = any"
     )
     command = [sys.executable, "-m", "holdback", "shrink", "it-control-001", "--report", str(project.report)]
     output = project.elsewhere / "output"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,9 @@ from holdback.cli.report import DEFAULT_REPORT
 
 if TYPE_CHECKING:
     from holdback.cli.types import Subcommands
+    from holdback.replay.original import Original
 
-__all__ = ["PASSED_ON", "add", "add_trial"]
+__all__ = ["PASSED_ON", "add", "add_trial", "find_trial"]
 
 PASSED_ON = "pytest_options"
 """Where a command that runs pytest finds what follows `--`; `main` puts it there."""
@@ -53,13 +55,25 @@ def add_trial(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(**{PASSED_ON: ()})
 
 
+def find_trial(arguments: argparse.Namespace) -> Original:
+    """The trial that these arguments name; says which lines of its report were damaged.
+
+    Raises:
+        HoldbackError: see `holdback.replay.original.find_original`.
+    """
+    from holdback.replay.original import find_original  # noqa: PLC0415  not for `holdback --help`
+
+    original = find_original(arguments.report, arguments.trial, arguments.root)
+    for damage in original.damages:
+        sys.stdout.write(f"A damaged line was skipped: {damage}\n")
+    return original
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from rich.console import Console  # noqa: PLC0415  not for `holdback --help`
 
     from holdback.replay.again import print_replay, replay  # noqa: PLC0415  likewise
-    from holdback.replay.original import find_original  # noqa: PLC0415  likewise
 
-    original = find_original(arguments.report, arguments.trial, arguments.root)
-    replayed = replay(original, arguments.pytest_options)
+    replayed = replay(find_trial(arguments), arguments.pytest_options)
     print_replay(replayed, Console(highlight=False, soft_wrap=True))
     return 0 if replayed.judged else 1

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from holdback.cli.replay import add_trial
+from holdback.cli.replay import add_trial, find_trial
 
 if TYPE_CHECKING:
     from holdback.cli.types import Subcommands
@@ -53,10 +53,9 @@ def add(subcommands: Subcommands) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from holdback.replay.original import find_original  # noqa: PLC0415  not for `holdback --help`
-    from holdback.replay.shrink import shrink  # noqa: PLC0415  likewise
+    from holdback.replay.shrink import shrink  # noqa: PLC0415  not for `holdback --help`
 
-    original = find_original(arguments.report, arguments.trial, arguments.root)
+    original = find_trial(arguments)
     shrunk = shrink(
         original,
         repeats=arguments.repeats,

@@ -29,6 +29,7 @@ def begin(config: pytest.Config) -> None:
             "treatment": settings.treatment,
             "plan": str(settings.plan or ""),
             "clusters": settings.places.clusters,
+            "controllers": settings.places.controllers,
             "count": getattr(config.option, "count", 1),
             "root": str(config.rootpath),
             "directory": str(config.invocation_params.dir),

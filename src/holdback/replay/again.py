@@ -45,7 +45,7 @@ def replay(original: Original, options: Sequence[str] = ()) -> Replayed:
         KeyboardInterrupt: Ctrl-C.
     """
     report = original.store.replay_of(original.row.id)
-    plan = [f"--plan={original.plan.path.absolute()}"] if original.plan else []
+    plan = [f"--plan={original.plan.path}"] if original.plan else []
     again = _Again(original.row)
     code = run_pytest(original, again, report.directory, count=1, options=[*plan, *options])
     if again.row is None:

@@ -86,7 +86,7 @@ def find_original(report: Path, name: str, root: Path | None = None) -> Original
         EvidenceError: no report, no such trial or several, one that was not judged, or its plan is gone.
         ConfigurationError: its experiment's file is not where it was, or its plan is damaged.
     """
-    evidence = load(report)
+    evidence = load(report.absolute())  # pytest runs elsewhere
     rows = {row.id: row for row in evidence.rows}
     found = _found([*rows, *evidence.unfinished], name, evidence.damages)
     run = origin(evidence.run)

@@ -17,6 +17,9 @@ from holdback.trials.trial import Plan
 
 __all__ = ["planned", "run_pytest"]
 
+_AS_BEFORE = ("control", "treatment", "clusters", "controllers")
+"""What run.json tells of what a run was asked for, under the names of the options."""
+
 
 def run_pytest(original: Original, plugin: object, report: Path, *, count: int, options: Sequence[str] = ()) -> int:
     """Run the original's experiment; pytest's exit code.
@@ -26,28 +29,28 @@ def run_pytest(original: Original, plugin: object, report: Path, *, count: int, 
     Args:
         original: whose experiment.
         plugin: has hooks of pytest, and those of `holdback.plugin.hooks`.
-        report: where the evidence goes.
+        report: where the evidence goes, an absolute path.
         count: trials in each arm to choose from.
-        options: more of pytest's.
+        options: more of pytest's. They may change what the arms run and where, and nothing else that is said here.
 
     Raises:
         KeyboardInterrupt: Ctrl-C, once pytest has ended everything; a second one at once.
     """
-    words = {name: original.run.get(name) for name in ("control", "treatment")}
+    words = {name: original.run.get(name) for name in _AS_BEFORE}
     arguments = [
         original.node,
+        *(f"--{name}={word}" for name, word in words.items() if word),
+        *options,
+        # What follows is ours to say, whatever the options or the project's own settings ask for.
         f"--rootdir={original.root}",
         f"--count={count}",
-        f"--holdback-report={report.absolute()}",
-        *(f"--{arm}={word}" for arm, word in words.items() if word),
+        f"--holdback-report={report}",
         *([] if original.seed is None else [f"--holdback-seed={original.seed}"]),
-        # Whatever the project's own settings ask for: one process, and no end before the last trial.
         "-n0",
         "--maxfail=0",
         # holdback is imported already, and has no assert that pytest could make more telling.
         "-W",
         "ignore::pytest.PytestAssertRewriteWarning",
-        *options,
     ]
     ctrl_c = _CtrlC()
     with contextlib.chdir(original.directory), _as_pytest(original.run, arguments):

@@ -14,7 +14,8 @@ from typing import TextIO
 import pytest
 
 from holdback.errors import EvidenceError, HoldbackError
-from holdback.faults.plan import FaultPlan
+from holdback.faults.plan import FaultPlan, PlannedInjection
+from holdback.faults.triggers import After
 from holdback.history.store import Store
 from holdback.replay.original import Original
 from holdback.replay.session import run_pytest
@@ -42,14 +43,25 @@ class Shrunk:
         """The faults that are left and how sure that is, in words."""
         best, arm = self.shrinking.best, self.original.row.arm
         counts = f"{len(best.faults)} of {len(self.shrinking.whole.faults)} faults"
-        ends = [f"\n  ended by {injection.end}" for injection in best.injections if injection.end]
-        faults = "".join(f"\n  {fault.described(arm)}" for fault in best.faults)
-        return f"{counts}{':' if faults else ''}{faults}{''.join(ends)}\n{_certainty(self.shrinking)}"
+        faults = "".join(
+            f"\n  {fault.described(arm)}{_length(each)}" for each in best.injections for fault in each.faults
+        )
+        return f"{counts}{':' if faults else ''}{faults}\n{_certainty(self.shrinking)}"
 
     def text(self) -> str:
         """What the plan's file says."""
         head = f"Shrunk from the plan of {self.original.row.id}: {self.told()}"
         return "".join(f"# {line}\n" for line in head.splitlines()) + self.shrinking.best.text()
+
+
+def _length(injection: PlannedInjection) -> str:
+    match injection.end:
+        case None:
+            return ""
+        case After():
+            return f", for {injection.end}"
+        case event:
+            return f", until {event}"
 
 
 def shrink(original: Original, *, repeats: int, budget: int, out: TextIO, options: Sequence[str] = ()) -> Shrunk:
@@ -116,10 +128,10 @@ class _Search:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self) -> bool | None:
+        self._row = None
         return True if self.over or self.failure else None  # the trials that are not needed any more are passed over
 
     def pytest_holdback_faults(self) -> FaultPlan:
-        self._row = None
         return self._candidate.plan
 
     def pytest_holdback_judged(self, row: Row) -> None:
