@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -104,6 +105,24 @@ def test_figures_are_drawn_when_they_are_reached(reader: Reader, night: Path) ->
         reader.run("arguments[0].scrollIntoView()", figure)
         reader.until(partial(figure.find_elements, By.CSS_SELECTOR, ".main-svg"))
         assert number < 2 or figure.find_elements(By.CSS_SELECTOR, ".boxlayer path")
+
+
+def test_a_dose_has_its_curve_and_band(reader: Reader, tmp_path: Path) -> None:
+    """With several doses each arm has a filled band, a fitted line, and a point with its interval at every dose."""
+    store = report(tmp_path, "hhhhvhvvvv", "h" * 10)
+    rows = [json.loads(line) for line in store.trials_path.read_text().splitlines()]
+    dosed = [{**row, "dose": (0, 10, 25, 50, 100)[row["index"] // 2]} for row in rows]
+    store.trials_path.write_text("".join(json.dumps(row) + "\n" for row in dosed))
+    store.summarise({"interrupted": False})
+    assert tmp_path / "index.html" in write_all(tmp_path)
+    reader.open(tmp_path / "index.html")
+    heading = next(each for each in reader.all("h3") if each.text == "Dose and response")
+    reader.run("arguments[0].nextElementSibling.nextElementSibling.scrollIntoView()", heading)
+    assert "Half of the control trials fail at " in reader.run("arguments[0].nextElementSibling.textContent", heading)
+    reader.one(".scatterlayer .js-fill")
+    figure = reader.run("arguments[0].nextElementSibling.nextElementSibling", heading)
+    counts = {css: len(figure.find_elements(By.CSS_SELECTOR, css)) for css in (".js-fill", ".js-line", ".yerror")}
+    assert counts == {".js-fill": 2, ".js-line": 4, ".yerror": 10}  # a line each for the fit and the band's outline
 
 
 def test_a_timeline_opens_with_its_lanes_and_its_text(reader: Reader, night: Path) -> None:
