@@ -187,3 +187,41 @@ def test_the_summary_is_replaced(store: Store) -> None:
     store.summarise({"experiments": [1]})
     store.summarise({"experiments": []})
     assert json.loads(store.summary_path.read_text()) == {"experiments": []}
+
+
+def test_a_block_is_settled_once(tmp_path: Path) -> None:
+    """The first to ask settles it; whoever asks later, also in another process, gets the same and asks nobody."""
+    Store(tmp_path).begin({"id": "run", "started": 0.0})
+    asked: list[int] = []
+
+    def ask(value: int) -> dict[str, int]:
+        asked.append(value)
+        return {"dose": value}
+
+    first = Store(tmp_path).settle("e", 3, lambda: ask(1))
+    assert Store(tmp_path).settle("e", 3, lambda: ask(2)) == first == {"experiment": "e", "block": 3, "dose": 1}
+    assert Store(tmp_path).settle("e", 4, lambda: ask(3))["dose"] == 3
+    assert Store(tmp_path).settle("f", 3, lambda: ask(4))["dose"] == 4
+    assert asked == [1, 3, 4]
+
+
+def test_processes_settle_a_block_alike(tmp_path: Path) -> None:
+    """Of many processes that ask at the same time exactly one settles each block."""
+    Store(tmp_path).begin({"id": "run", "started": 0.0})
+    code = (
+        "import os, pathlib, sys; from holdback.history.store import Store; store = Store(pathlib.Path(sys.argv[1]));"
+        "print([store.settle('e', n, lambda: {'by': os.getpid()})['by'] for n in range(20)])"
+    )
+    source = str(Path(__file__).parents[2] / "src")
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)],
+            env={**os.environ, "PYTHONPATH": source},
+            stdout=subprocess.PIPE,
+        )
+        for _ in range(4)
+    ]
+    said = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4
+    assert len(set(said)) == 1
+    assert len((tmp_path / "blocks.jsonl").read_text().splitlines()) == 20
