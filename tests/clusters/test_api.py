@@ -138,3 +138,23 @@ def test_ready(server: Scripted) -> None:
     server.replies += [_yes, lambda answer: answer.refuse(500, "not yet"), lambda answer: answer.hang_up()]
     assert [api.ready() for _ in range(3)] == [True, False, False]
     assert not Api(Access("https://127.0.0.1:9", server.access.ca, "")).ready()
+
+
+def test_labels_of_what_we_make(server: Scripted) -> None:
+    """Every object that is created or applied carries them beside its own; a question to the server does not."""
+    api = Api(server.access, labels={"ours": "yes"})
+    server.replies += [_yes] * 3
+    api.create(PODS, {"metadata": {"name": "a", "labels": {"app": "b"}}}, "x")
+    api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}})
+    api.create(PODS, {"metadata": {}}, "x")
+    labels = [asked.body["metadata"].get("labels") for asked in server.asked]
+    assert labels == [{"app": "b", "ours": "yes"}, {"ours": "yes"}, None]
+
+
+def test_a_dry_run(server: Scripted) -> None:
+    """The server is told to keep nothing."""
+    server.replies += [_yes] * 2
+    api = Api(server.access)
+    api.create(NAMESPACES, {"metadata": {"name": "a"}}, dry_run=True)
+    api.create(NAMESPACES, {"metadata": {"name": "a"}})
+    assert [asked.query.get("dryRun") for asked in server.asked] == ["All", None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from holdback.binaries import Binaries
 from holdback.binaries.pins import pin, pins
 from holdback.cli.arms import add_options, variants
 from holdback.cli.build import NEEDED
+from holdback.controllers.kueue.servers import doubts
 from holdback.controllers.kueue.source import find_kueue
 from holdback.errors import HoldbackError
 
@@ -94,8 +94,7 @@ def _binary(binaries: Binaries, name: str, *, can_build: bool) -> _Line:
     if found is None:
         return _absent(name, pin(name).version, needed=name in NEEDED, can_build=can_build)
     where = found.how if found.how == "cache" else f"{found.how}: {found.path}"
-    other = _other_minor(name, version)
-    if other:
+    if name == "kube-apiserver" and (other := doubts(version)):
         return _Line(name, "warning", version, f"{where}\n{other}")
     return _Line(name, "ok", version, where)
 
@@ -106,15 +105,6 @@ def _absent(what: str, version: str, *, needed: bool, can_build: bool) -> _Line:
     if can_build:
         return _Line(what, "to build", version, "`holdback build` makes it")
     return _Line(what, "missing", version, "install Go (first line), then `holdback build`")
-
-
-def _other_minor(name: str, version: str) -> str:
-    """A warning for an API server that is not of the pinned minor version."""
-    wanted = re.match(r"v(\d+\.\d+)", pin(name).version)
-    has = re.search(r"v(\d+\.\d+)\.", version)
-    if name != "kube-apiserver" or wanted is None or has is None or has[1] == wanted[1]:
-        return ""
-    return f"the experiments were made for {wanted[1]}; MultiKueue of Kueue v0.17 fails on 1.36 (Kueue #11649)"
 
 
 def _kueue(binaries: Binaries, arm: Variant, *, can_build: bool) -> _Line:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from holdback.cli import build, compare, doctor, judge, merge, replay, report, show, shrink
+from holdback.cli import build, clean, compare, doctor, judge, merge, replay, report, show, shrink
 from holdback.cli.replay import PASSED_ON
 from holdback.errors import ConfigurationError, HoldbackError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_COMMANDS = (doctor, build, show, replay, shrink, report, judge, merge, compare)
+_COMMANDS = (doctor, build, show, replay, shrink, report, judge, merge, compare, clean)
 """Modules with `add(subcommands)`, which adds a parser whose default `run` takes the parsed arguments."""
 
 _EPILOG = """\

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ssl
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,11 +16,15 @@ __all__ = ["Access"]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A server's URL, the authority to trust (PEM), and a bearer token."""
+    """A server's URL, the authority to trust (PEM), and who one is there.
+
+    That is a bearer token, or a client's `certificate`: a private PEM file with its key, where `token` is empty.
+    """
 
     server: str
     ca: str = field(repr=False)
     token: str = field(repr=False)
+    certificate: Path | None = None
 
     def kubeconfig(self) -> str:
         """The same as the text of a kubeconfig file."""
@@ -31,12 +36,28 @@ class Access:
                 "clusters": [
                     {"name": "cluster", "cluster": {"server": self.server, "certificate-authority-data": authority}}
                 ],
-                "users": [{"name": "user", "user": {"token": self.token}}],
+                "users": [{"name": "user", "user": self._user()}],
                 "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "user"}}],
                 "current-context": "context",
             },
             sort_keys=False,
         )
+
+    def _user(self) -> dict[str, str]:
+        if self.certificate is None:
+            return {"token": self.token}
+        return dict.fromkeys(("client-certificate", "client-key"), str(self.certificate))
+
+    def tls(self) -> ssl.SSLContext:
+        """What a client's connections are made with: trusts this server alone."""
+        context = ssl.create_default_context(cadata=self.ca)
+        if self.certificate is not None:
+            context.load_cert_chain(self.certificate)
+        return context
+
+    def headers(self) -> dict[str, str]:
+        """What tells the server in each request who asks, if the connection does not."""
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     def write(self, path: Path) -> Path:
         """Write the kubeconfig, readable by us alone (0600); its path."""

@@ -7,9 +7,8 @@ are in the way here and whose low-level interface changes between versions.
 from __future__ import annotations
 
 import json
-import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import httpx
@@ -41,15 +40,17 @@ class Api:
     Args:
         access: the way in.
         agent: the User-Agent under which the server knows us.
+        labels: put on every object that is created or applied.
     """
 
-    def __init__(self, access: Access, *, agent: str = OWN_AGENT) -> None:
+    def __init__(self, access: Access, *, agent: str = OWN_AGENT, labels: Mapping[str, str] | None = None) -> None:
         self.access = access
         self._agent = agent
-        self._tls = ssl.create_default_context(cadata=access.ca)
+        self._labels = dict(labels or {})
+        self._tls = access.tls()
         self._http = httpx.Client(
             base_url=access.server,
-            headers={"Authorization": f"Bearer {access.token}", "User-Agent": agent, "Accept": "application/json"},
+            headers={**access.headers(), "User-Agent": agent, "Accept": "application/json"},
             verify=self._tls,
             trust_env=False,  # a proxy from the environment has no business between us and loopback
             timeout=_TIMEOUT,
@@ -72,6 +73,10 @@ class Api:
         answer = self._request("GET", NAMESPACES.path(), params={"limit": "1"})
         return int(answer["metadata"]["resourceVersion"])
 
+    def read(self, path: str) -> Object:
+        """What the server has at a path that is no object's: its version, what it serves."""
+        return self._request("GET", path)
+
     def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
         """The object, or None."""
         try:
@@ -86,11 +91,15 @@ class Api:
         answer = self._request("GET", kind.path(namespace), params=_selector(labels))
         return [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in answer["items"]]
 
-    def create(self, kind: Kind, body: Object, namespace: str = "") -> Object:
-        """Create an object; what the server made of it. The namespace may be in the body."""
+    def create(self, kind: Kind, body: Object, namespace: str = "", *, dry_run: bool = False) -> Object:
+        """Create an object; what the server made of it. The namespace may be in the body.
+
+        With `dry_run` the server does all that it would, and keeps nothing.
+        """
         namespace = namespace or body["metadata"].get("namespace", "")
-        full = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
-        return self._request("POST", kind.path(namespace), params={"fieldManager": MANAGER}, body=full)
+        full = {"apiVersion": kind.api_version, "kind": kind.kind, **self._labelled(body)}
+        params = {"fieldManager": MANAGER, **({"dryRun": "All"} if dry_run else {})}
+        return self._request("POST", kind.path(namespace), params=params, body=full)
 
     def apply(self, body: Object, *, plural: str | None = None) -> Object:
         """Server-side apply, forced: afterwards what the body says is so. See `kind_of` for `plural`."""
@@ -99,7 +108,7 @@ class Api:
             "PATCH",
             kind_of(body, plural).path(metadata.get("namespace", ""), metadata["name"]),
             params={"fieldManager": MANAGER, "force": "true"},
-            body=body,
+            body=self._labelled(body),
             content="application/apply-patch+yaml",
         )
 
@@ -175,6 +184,12 @@ class Api:
         except ClusterError as error:
             if error.status != httpx.codes.CONFLICT:
                 raise
+
+    def _labelled(self, body: Object) -> Object:
+        metadata = body["metadata"]
+        if not self._labels or not {"name", "generateName"} & metadata.keys():
+            return body  # a question to the server, which is not kept, and must not have any
+        return {**body, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **self._labels}}}
 
     def _request(
         self,

@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
+    "ACCESS_REVIEWS",
     "CONFIG_MAPS",
     "CRDS",
+    "DEPLOYMENTS",
     "EVENTS",
     "JOBS",
+    "MUTATING_WEBHOOKS",
     "NAMESPACES",
     "NODES",
     "PODS",
     "SECRETS",
     "SERVICE_ACCOUNTS",
+    "VALIDATING_WEBHOOKS",
     "Kind",
     "kind_of",
 ]
@@ -52,7 +56,18 @@ CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
 SERVICE_ACCOUNTS = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 EVENTS = Kind("", "v1", "Event", "events")
 JOBS = Kind("batch", "v1", "Job", "jobs")
+DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments")
 CRDS = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+_ADMISSION = "admissionregistration.k8s.io"
+MUTATING_WEBHOOKS = Kind(
+    _ADMISSION, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
+)
+VALIDATING_WEBHOOKS = Kind(
+    _ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
+)
+ACCESS_REVIEWS = Kind(
+    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
+)
 
 
 def kind_of(body: dict[str, Any], plural: str | None = None) -> Kind:

@@ -131,7 +131,7 @@ def open_stream(
             stream.ask(
                 [
                     ("Host", url.netloc.decode()),
-                    ("Authorization", f"Bearer {access.token}"),
+                    *access.headers().items(),
                     ("User-Agent", agent),
                     ("Accept", "application/json"),
                 ]

@@ -14,20 +14,36 @@ if TYPE_CHECKING:
     from holdback.clusters import Provider
     from holdback.process import Run
 
-CLUSTERS = ("local",)
+CLUSTERS = ("local", "existing")
 CONTROLLERS = ("outside",)
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where clusters come from, and where controllers run (empty: where the clusters' provider would have them)."""
+    """Where clusters come from, and where controllers run (empty: where the clusters' provider would have them).
+
+    For existing clusters: the contexts of their kubeconfig, by role, those that are allowed, and the address of this
+    machine at which they reach it (empty: the one from which it reaches them).
+    """
 
     clusters: str = "local"
     controllers: str = ""
+    managers: tuple[str, ...] = ()
+    workers: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+    address: str = ""
 
     def provider(self, run: Run, binaries: Binaries) -> Provider:
         """The provider of these clusters, for whatever the run builds."""
-        from holdback.clusters import LocalProvider  # noqa: PLC0415  not for sessions without experiments
+        if self.clusters == "existing":
+            from holdback.clusters.existing import (  # noqa: PLC0415  not for sessions without experiments
+                Contexts,
+                ExistingProvider,
+            )
+
+            contexts = Contexts(self.managers, self.workers, self.allowed)
+            return ExistingProvider(run, contexts, address=self.address, say=binaries.workshop.progress.say)
+        from holdback.clusters import LocalProvider  # noqa: PLC0415  likewise
 
         return LocalProvider(run, binaries)
 
@@ -37,15 +53,30 @@ def add_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
     group.addoption(
         "--clusters",
         metavar="|".join(CLUSTERS),
-        help="where clusters come from: local ones are processes of this machine (the default)",
+        help="where clusters come from: local ones are processes of this machine (the default), existing ones yours",
     )
     group.addoption(
         "--controllers",
         metavar="|".join(CONTROLLERS),
         help="where controllers run: outside of their clusters, as processes of this machine (the default)",
     )
+    for option, help_ in (
+        ("--manager-context", "an existing cluster for one arm's controller; once for each arm, control first"),
+        ("--worker-context", "an existing cluster that both arms share; once for each"),
+        ("--allow-context", "an existing cluster that may be changed: none is without this; once for each"),
+    ):
+        group.addoption(option, action="append", default=[], metavar="NAME", help=f"the context of {help_}")
+    group.addoption(
+        "--router-address",
+        metavar="IP",
+        help="this machine's IPv4 address at which existing clusters reach it (default: the one that leads to them)",
+    )
     parser.addini("holdback_clusters", "default of --clusters", default="local")
     parser.addini("holdback_controllers", "default of --controllers", default="")
+    parser.addini("holdback_manager_contexts", "default of --manager-context", type="linelist", default=[])
+    parser.addini("holdback_worker_contexts", "default of --worker-context", type="linelist", default=[])
+    parser.addini("holdback_allowed_contexts", "more of --allow-context", type="linelist", default=[])
+    parser.addini("holdback_router_address", "default of --router-address", default="")
 
 
 def settle(config: pytest.Config) -> Places:
@@ -54,15 +85,43 @@ def settle(config: pytest.Config) -> Places:
     Raises:
         ConfigurationError: that cannot be.
     """
-    places = Places(_word(config, "clusters"), _word(config, "controllers"))
+    places = Places(
+        _word(config, "clusters"),
+        _word(config, "controllers"),
+        managers=_names(config, "manager_context"),
+        workers=_names(config, "worker_context"),
+        allowed=(*config.getoption("--allow-context"), *config.getini("holdback_allowed_contexts")),
+        address=_word(config, "router-address"),
+    )
+    _check(places, processes=getattr(config.option, "numprocesses", None) or 1)
+    return places
+
+
+def _check(places: Places, *, processes: int) -> None:
     if places.clusters not in CLUSTERS:
         raise ConfigurationError(f"--clusters={places.clusters} is unknown", remedy=f"known: {', '.join(CLUSTERS)}")
     if places.controllers not in {"", *CONTROLLERS}:
         raise ConfigurationError(
             f"--controllers={places.controllers} is unknown", remedy=f"known: {', '.join(CONTROLLERS)}"
         )
-    return places
+    if places.clusters == "existing" and processes > 1:
+        raise ConfigurationError(
+            f"-n {processes} with --clusters=existing: a cluster has room for one controller under test",
+            remedy="leave out -n: the trials run one after another",
+        )
+    if places.clusters == "existing":
+        from holdback.clusters.existing import Contexts  # noqa: PLC0415  not for sessions without experiments
+
+        Contexts(places.managers, places.workers, places.allowed).check()
+    elif places.managers or places.workers:
+        raise ConfigurationError(
+            f"contexts are named, but the clusters are {places.clusters}", remedy="add --clusters=existing"
+        )
 
 
 def _word(config: pytest.Config, name: str) -> str:
-    return str(config.getoption(f"--{name}") or config.getini(f"holdback_{name}"))
+    return str(config.getoption(f"--{name}") or config.getini(f"holdback_{name.replace('-', '_')}"))
+
+
+def _names(config: pytest.Config, name: str) -> tuple[str, ...]:
+    return tuple(config.getoption(name) or config.getini(f"holdback_{name}s"))

@@ -14,6 +14,7 @@ from holdback.clusters.kinds import Kind
 from holdback.clusters.protocols import Borrowed, Cluster
 from holdback.controllers.kueue.hosting import Host, Settings, Wanted
 from holdback.controllers.kueue.manifests import Manifests
+from holdback.controllers.kueue.servers import doubts
 from holdback.controllers.kueue.source import KueueBuild
 from holdback.errors import ClusterError
 from holdback.history.recorder import Recorder
@@ -76,6 +77,8 @@ def announce(
     for name, cluster in clusters.items():
         if isinstance(cluster, Borrowed):
             what = f"{wanted[name].build.variant.describe()}, which runs {host.name} of the cluster"
+            if doubt := doubts(cluster.api.read("/version")["gitVersion"]):
+                what += f"; but {doubt}"
             cluster.announce(what, [*host.objects(wanted[name]), *objects[name]])
 
 
