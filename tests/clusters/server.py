@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from holdback.certificates import Authority
+from holdback.certificates import Authority, write_private
 from holdback.clusters import Access
 
 
@@ -107,11 +107,17 @@ class Scripted:
 
 
 @contextmanager
-def scripted(directory: Path) -> Iterator[Scripted]:
-    """Run one."""
+def scripted(directory: Path, *, certified: bool = False) -> Iterator[Scripted]:
+    """Run one; where clients must be `certified` it lets in those with a certificate, as its access has one."""
     authority = Authority.create("scripted")
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(*authority.issue("server").write(directory, "server"))
+    token, certificate = "s3cret", None
+    if certified:
+        tls.verify_mode = ssl.CERT_REQUIRED
+        tls.load_verify_locations(cadata=authority.pem)
+        leaf = authority.issue("client")
+        token, certificate = "", write_private(directory / "client.pem", leaf.pem + leaf.key_pem)
 
     class Handler(Answer):
         pass
@@ -119,7 +125,9 @@ def scripted(directory: Path) -> Iterator[Scripted]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         server.socket = tls.wrap_socket(server.socket, server_side=True)
-        Handler.scripted = Scripted(Access(f"https://127.0.0.1:{server.server_port}", authority.pem, "s3cret"))
+        Handler.scripted = Scripted(
+            Access(f"https://127.0.0.1:{server.server_port}", authority.pem, token, certificate)
+        )
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:

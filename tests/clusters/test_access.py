@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import base64
 import stat
+import threading
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import yaml
 
-from holdback.clusters import Access
+from holdback.clusters import Access, Api
+from holdback.clusters.kinds import PODS
+from holdback.errors import ClusterError
+from tests.clusters.server import Answer, scripted
 
 
 def test_a_kubeconfig_holds_the_access(tmp_path: Path) -> None:
@@ -33,3 +39,22 @@ def test_a_token_is_not_shown() -> None:
 def test_another_door_has_the_same_key() -> None:
     """Another way in keeps the credentials and changes the rest."""
     assert Access("https://a", "A", "t").via("https://b", "B") == Access("https://b", "B", "t")
+
+
+def test_a_client_certificate_is_shown(tmp_path: Path) -> None:
+    """Requests and watches are let in by it, without a token; without it they are not."""
+
+    def listed(answer: Answer) -> None:
+        answer.say(
+            {"items": [{"metadata": {"name": "a", "resourceVersion": "1"}}], "metadata": {"resourceVersion": "1"}}
+        )
+
+    with scripted(tmp_path, certified=True) as server:
+        server.replies += [listed] * 2
+        api = Api(server.access)
+        assert [item["metadata"]["name"] for item in api.list(PODS)] == ["a"]
+        change, item = next(api.watch(PODS, stop=threading.Event()))
+        assert (change, item["metadata"]["name"]) == ("ADDED", "a")
+        assert not any("Authorization" in asked.headers for asked in server.asked)
+        with pytest.raises(ClusterError, match="no answer"):
+            Api(replace(server.access, certificate=None)).list(PODS)

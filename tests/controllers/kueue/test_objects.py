@@ -90,3 +90,9 @@ def test_a_preemptor_needs_its_whole_worker_and_outranks_the_job() -> None:
     assert objects.HIGH_PRIORITY in by_kind(objects.worker_objects("control"))["WorkloadPriorityClass"]
     (container,) = urgent["spec"]["template"]["spec"]["containers"]
     assert container["resources"]["requests"] == {"cpu": str(objects.WORKER_CPU)}
+
+
+def test_pods_are_left_to_whoever_drives_them() -> None:
+    """No scheduler takes a pod, so that no kubelet of a real node sets its phase; what the caller says goes first."""
+    assert objects.pod("a", "control")["spec"]["schedulerName"] not in {"", "default-scheduler"}
+    assert objects.pod("a", "control", schedulerName="mine")["spec"]["schedulerName"] == "mine"

@@ -134,8 +134,11 @@ def pod_queues(namespace: str) -> list[dict[str, Any]]:
 
 
 def pod(name: str, namespace: str, *, group: str = "", size: int = 1, **spec: Any) -> dict[str, Any]:
-    """A pod in the namespace's queue; one of `size` pods of that group, if it has one."""
-    made = _object("v1", "Pod", name, namespace, spec={**_pod_spec(1), **spec})
+    """A pod in the namespace's queue; one of `size` pods of that group, if it has one.
+
+    Nobody schedules it: whoever drives it plays the kubelet, also in a cluster that has some.
+    """
+    made = _object("v1", "Pod", name, namespace, spec={**_pod_spec(1), "schedulerName": "holdback", **spec})
     made["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": QUEUE}
     if group:
         made["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] = group
