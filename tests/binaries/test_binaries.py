@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdback.binaries import Binaries
-from holdback.binaries.pins import pin, pins, read_pin
+from holdback.binaries.pins import pin, pins, read_pins
 from holdback.errors import ConfigurationError, ToolchainError
 
 
@@ -146,15 +146,38 @@ def test_a_key_changes_with_its_pin(tmp_path: Path) -> None:
         "module x\n\ngo 1.26.0\n\ntool a.b/c/d\n\nrequire a.b/c v1.0.0\n", encoding="utf-8"
     )
     (tmp_path / "go.sum").write_text("one", encoding="utf-8")
-    first = read_pin(tmp_path)
+    (first,) = read_pins(tmp_path)
     assert (first.package, first.version) == ("a.b/c/d", "v1.0.0")
     key = first.key
     (tmp_path / "go.sum").write_text("two", encoding="utf-8")
     assert first.key != key
 
 
+def test_several_executables_of_one_module_share_a_folder(tmp_path: Path) -> None:
+    """Each `tool` line is a pin of its own, called as its package ends; an only one is called as the folder."""
+    head, tail = "module x\n\ngo 1.26.0\n\n", "\nrequire a.b/c v1.0.0\n"
+    for tools in ("tool (\n\ta.b/c/d\n\ta.b/c/e\n)\n", "tool a.b/c/d\n\ntool a.b/c/e\n"):
+        (tmp_path / "go.mod").write_text(head + tools + tail, encoding="utf-8")
+        (tmp_path / "go.sum").touch()
+        one, other = read_pins(tmp_path)
+        assert [(each.name, each.package) for each in (one, other)] == [("d", "a.b/c/d"), ("e", "a.b/c/e")]
+        assert one.key != other.key
+    (tmp_path / "go.mod").write_text(f"{head}tool a.b/c/d\n{tail}", encoding="utf-8")
+    assert [each.name for each in read_pins(tmp_path)] == [tmp_path.name]
+
+
+def test_kind_is_taken_from_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own kind goes before a built one; an etcd that happens to be on the PATH does not."""
+    own = [executable(tmp_path / "bin" / name) for name in ("kind", "etcd")]
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("HOLDBACK_KIND", raising=False)
+    etcd = cached(tmp_path, "etcd")
+    cached(tmp_path, "kind")
+    assert Binaries(cache=tmp_path / "cache").get("kind", "etcd") == {"kind": own[0], "etcd": etcd}
+
+
 def test_a_folder_that_pins_nothing_is_refused(tmp_path: Path) -> None:
     """A go.mod without a tool is named, with the way to add one."""
     (tmp_path / "go.mod").write_text("module x\n", encoding="utf-8")
     with pytest.raises(ConfigurationError, match="pins no executable"):
-        read_pin(tmp_path)
+        read_pins(tmp_path)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdback.binaries.cache import Cache, default_cache
-from holdback.binaries.pins import Pin, pin
+from holdback.binaries.pins import Pin, pin, pins
 from holdback.binaries.progress import Progress
 from holdback.binaries.workshop import Source, Workshop
 from holdback.errors import ConfigurationError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Binaries", "Found"]
 
 _ENVTEST = "KUBEBUILDER_ASSETS"
+_ON_PATH = {"kind"}
+"""What people have for their own work, and want to be taken: it must fit their Docker, not our pins."""
 _VERSION_ARGUMENTS: Mapping[str, Sequence[str]] = {
     "caddy": ["version"],
     "kustomize": ["version"],
@@ -41,10 +43,11 @@ class Found:
 
 
 class Binaries:
-    """Finds executables: an explicit path, `KUBEBUILDER_ASSETS`, the cache; what is nowhere is built.
+    """Finds executables: an explicit path, `KUBEBUILDER_ASSETS`, the PATH, the cache; what is nowhere is built.
 
-    An explicit path is one in `explicit` or in the environment (`HOLDBACK_ETCD`, `HOLDBACK_KUBE_APISERVER`, ...).
-    `environment` is added to the environment of the build's children.
+    An explicit path is one in `explicit` or in the environment (`HOLDBACK_ETCD`, `HOLDBACK_KUBE_APISERVER`, ...); the
+    PATH counts for kind alone. `environment` is added to the environment of the build's children. `pinned` are the
+    executables that it knows, holdback's own if not given.
     """
 
     def __init__(
@@ -54,10 +57,12 @@ class Binaries:
         cache: Path | None = None,
         progress: Progress | None = None,
         environment: Mapping[str, str] | None = None,
+        pinned: Mapping[str, Pin] | None = None,
     ) -> None:
+        self._pinned = pins() if pinned is None else pinned
         self._explicit = dict(explicit or {})
         for name in self._explicit:
-            pin(name)
+            pin(name, self._pinned)
         self.workshop = Workshop(Cache(cache or default_cache()), progress or Progress(), environment)
 
     def get(self, *names: str) -> dict[str, Path]:
@@ -80,7 +85,7 @@ class Binaries:
         Raises:
             ConfigurationError: a name holdback does not know, or an explicit path that is no executable.
         """
-        wanted = pin(name)
+        wanted = pin(name, self._pinned)
         variable = _variable(name)
         if name in self._explicit:
             return Found(name, _executable(self._explicit[name], f"the path given for {name}"), "given")
@@ -89,6 +94,8 @@ class Binaries:
         assets = os.environ.get(_ENVTEST)
         if assets and name in {"etcd", "kube-apiserver"} and (Path(assets) / name).exists():
             return Found(name, _executable(Path(assets) / name, _ENVTEST), _ENVTEST)
+        if name in _ON_PATH and (own := shutil.which(name)):
+            return Found(name, Path(own), "PATH")
         entry = self.workshop.cache.find(name, wanted.key)
         return Found(name, entry / name, "cache") if entry else None
 
@@ -101,7 +108,7 @@ class Binaries:
 
     def _build(self, names: Sequence[str]) -> None:
         self.workshop.toolchain  # noqa: B018 - one clear error now rather than one in each build
-        self.workshop.in_parallel([partial(self._build_one, pin(name)) for name in names])
+        self.workshop.in_parallel([partial(self._build_one, pin(name, self._pinned)) for name in names])
 
     def _build_one(self, wanted: Pin) -> None:
         source = Source(

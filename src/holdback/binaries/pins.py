@@ -1,6 +1,7 @@
 """The pinned executables: a go.mod and a go.sum each, in the folder `pins/`.
 
-A pin's go.mod names the package to build in its `tool` line; go.sum lets Go verify every module it takes.
+A pin's go.mod names the package to build in a `tool` line; go.sum lets Go verify every module it takes. Executables
+of one module may share a folder.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdback.errors import ConfigurationError
 
-__all__ = ["Pin", "host", "needed_go", "pin", "pins", "read_pin"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Pin", "host", "needed_go", "pin", "pins", "pins_in", "read_pins"]
 
 PINS = Path(__file__).parent / "pins"
 _STAMPS = {
@@ -78,43 +83,63 @@ def host() -> str:
     return f"{platform.system().lower()}/{architecture}"
 
 
-def read_pin(directory: Path) -> Pin:
-    """The pin of one folder.
+def read_pins(directory: Path) -> tuple[Pin, ...]:
+    """The pins of one folder, one for each `tool` line.
+
+    An only one is called as the folder is, of several each as its package ends.
 
     Raises:
-        ConfigurationError: its go.mod names no tool, or does not require the tool's module.
+        ConfigurationError: its go.mod names no tool, or does not require a tool's module.
     """
     text = (directory / "go.mod").read_text(encoding="utf-8")
-    tool = re.search(r"^tool (\S+)$", text, re.MULTILINE)
+    block = "".join(re.findall(r"^tool \(([^)]*)\)", text, re.MULTILINE))
+    packages = [*re.findall(r"^tool ([^\s(]+)$", text, re.MULTILINE), *block.split()]
     required = dict(re.findall(r"^(?:require)?\s+(\S+) (v\S+)", text, re.MULTILINE))
-    if tool is not None:
-        package = tool[1]
-        owners = [module for module in required if package == module or package.startswith(module + "/")]
-        if owners:
-            return Pin(directory.name, directory, package, required[max(owners, key=len)])
-    raise ConfigurationError(
-        f"{directory / 'go.mod'} pins no executable",
-        remedy="it needs a `tool` line and a `require` line for that tool's module: go get -tool PACKAGE@VERSION",
+    owners = {
+        package: [module for module in required if package == module or package.startswith(module + "/")]
+        for package in packages
+    }
+    if not owners or not all(owners.values()):
+        raise ConfigurationError(
+            f"{directory / 'go.mod'} pins no executable",
+            remedy="it needs a `tool` line and a `require` line for that tool's module: go get -tool PACKAGE@VERSION",
+        )
+    names = [directory.name] if len(packages) == 1 else [package.rpartition("/")[2] for package in packages]
+    return tuple(
+        Pin(name, directory, package, required[max(owners[package], key=len)])
+        for name, package in zip(names, packages, strict=True)
     )
+
+
+def pins_in(root: Path) -> dict[str, Pin]:
+    """What the folders below this one pin, by name.
+
+    Raises:
+        ConfigurationError: as for `read_pins`.
+    """
+    folders = sorted(folder for folder in root.iterdir() if (folder / "go.mod").is_file())
+    return {pin.name: pin for folder in folders for pin in read_pins(folder)}
 
 
 @cache
 def pins() -> dict[str, Pin]:
-    """Every pinned executable by its name."""
-    return {folder.name: read_pin(folder) for folder in sorted(PINS.iterdir()) if (folder / "go.mod").is_file()}
+    """Every executable that holdback itself needs, by its name."""
+    return pins_in(PINS)
 
 
-def pin(name: str) -> Pin:
-    """The pin of one executable.
+def pin(name: str, among: Mapping[str, Pin] | None = None) -> Pin:
+    """The pin of one executable, `among` others than holdback's own if given.
 
     Raises:
         ConfigurationError: there is none of that name.
     """
+    known = pins() if among is None else among
     try:
-        return pins()[name]
+        return known[name]
     except KeyError:
-        known = ", ".join(pins())
-        raise ConfigurationError(f"holdback has no executable named {name!r}", remedy=f"known: {known}") from None
+        raise ConfigurationError(
+            f"holdback has no executable named {name!r}", remedy=f"known: {', '.join(known)}"
+        ) from None
 
 
 def needed_go() -> str:

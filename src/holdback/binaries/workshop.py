@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdback.binaries.commands import Commands, Finished
@@ -15,7 +17,6 @@ from holdback.binaries.toolchain import Toolchain, find_go
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from holdback.binaries.cache import Cache
     from holdback.binaries.progress import Progress, Task
@@ -98,6 +99,30 @@ class Workshop:
         result = self.go(argv, cwd=source.directory, scratch=scratch, heard=counter.hear)
         if result.code != 0:
             raise explain(source.name, result.lines, alternatives=source.alternatives, cache=self.cache.root)
+
+    def module(
+        self, module: str, version: str, *, cwd: Path, scratch: Path, title: str = "", alternatives: str = ""
+    ) -> Path:
+        """The folder with a module's source in Go's module cache; it is read-only.
+
+        Args:
+            module: its path.
+            version: with its leading v.
+            cwd: a folder whose go.sum has the module's sum; any other if it is in none.
+            scratch: as for `go`.
+            title: how a message calls what it is wanted for, the module if there is none.
+            alternatives: as in `Source`.
+
+        Raises:
+            BuildError: the module proxy does not give it.
+            ToolchainError: there is no usable Go.
+        """
+        result = self.go(["mod", "download", "-json", f"{module}@{version}"], cwd=cwd, scratch=scratch)
+        answer = json.loads(result.output) if result.output.startswith("{") else {}
+        if result.code != 0 or "Dir" not in answer:
+            lines = [*str(answer.get("Error", "")).splitlines(), *result.lines]
+            raise explain(title or module, lines, alternatives=alternatives, cache=self.cache.root)
+        return Path(answer["Dir"])
 
     def go(
         self, argv: Sequence[str], *, cwd: Path, scratch: Path, heard: Callable[[str], None] = lambda _: None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdback.binaries.pins import host, pin
-from holdback.binaries.refusals import explain
 from holdback.binaries.workshop import Source
 from holdback.controllers.kueue import checkout
 from holdback.controllers.kueue.variant import DEFAULT_VERSION, PIN, Checkout, Ready, Release, Variant, digest
@@ -133,12 +131,9 @@ class _Making:
     def _module(self, version: str, scratch: Path) -> Path:
         """The module's folder in Go's module cache; the default version is verified against our own go.sum."""
         cwd = PIN if version == DEFAULT_VERSION else scratch
-        result = self.workshop.go(["mod", "download", "-json", f"{_MODULE}@{version}"], cwd=cwd, scratch=scratch)
-        answer = json.loads(result.output) if result.output.startswith("{") else {}
-        if result.code != 0 or "Dir" not in answer:
-            lines = [*str(answer.get("Error", "")).splitlines(), *result.lines]
-            raise explain(self.title, lines, alternatives=_ALTERNATIVES, cache=self.workshop.cache.root)
-        return Path(answer["Dir"])
+        return self.workshop.module(
+            _MODULE, version, cwd=cwd, scratch=scratch, title=self.title, alternatives=_ALTERNATIVES
+        )
 
     def _apply(self, patch: Patch, source: Path) -> None:
         env = {

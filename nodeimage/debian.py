@@ -1,0 +1,40 @@
+"""The root file system that the node starts from: a small Debian, made by debootstrap."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+from nodeimage.workbench import Workbench, install
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["bootstrap", "with_libraries"]
+
+_SUITE = "bookworm"
+_PACKAGES = (
+    "systemd,systemd-sysv,dbus,conntrack,iptables,nftables,ebtables,iproute2,ethtool,util-linux,mount,kmod,libseccomp2,"
+    "pigz,bash,ca-certificates,curl,jq,procps,socat,runc,containernetworking-plugins"
+)
+_USELESS = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale")
+
+
+def bootstrap(bench: Workbench, root: Path) -> None:
+    """Make it at `root`.
+
+    Raises:
+        BuildError: debootstrap failed: no mirror within reach, say.
+    """
+    bench.command("debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _SUITE, root)
+    for folder in _USELESS:
+        shutil.rmtree(root / folder, ignore_errors=True)
+
+
+def with_libraries(bench: Workbench, debian: Path, names: list[str], root: Path) -> None:
+    """Copy files out of that Debian to where they are there, with every library that one of them is linked to."""
+    listed = bench.command("chroot", debian, "ldd", *(f"/{name}" for name in names))
+    libraries = sorted(set(re.findall(r"(/lib\S+) \(0x", listed)))
+    for path in [*names, *(library.lstrip("/") for library in libraries)]:
+        install(debian / path, root / path)

@@ -1,0 +1,3 @@
+module holdback.invalid/pause
+
+go 1.26.0
