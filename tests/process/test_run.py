@@ -18,7 +18,7 @@ import holdback.process
 from holdback.clock import poll
 from holdback.errors import ProcessError
 from holdback.process import Child, open_run, start
-from holdback.process.reaper import members
+from holdback.process.reaper import WILLS, living, members
 
 _SOURCES = str(Path(holdback.process.__file__).parents[2])
 _OWNER = Path(__file__).with_name("owner.py")
@@ -99,6 +99,31 @@ def test_a_run_that_ends_well_takes_strays_with_it(owner: Callable[..., Owner]) 
     ended = owner("end")
     assert ended.process.wait(15) == 0
     assert ended.nothing_left(within=0)
+
+
+def test_what_is_no_process_is_undone_as_well(owner: Callable[..., Owner], tmp_path: Path) -> None:
+    """After a kill -9 the reaper runs what the run has left for that case, once no process of it is left; only then."""
+    killed = owner("will")
+    assert not (tmp_path / "undone").exists()
+    os.killpg(killed.process.pid, signal.SIGKILL)
+    assert killed.nothing_left()
+    assert (tmp_path / "undone").read_text() == "0\n", "processes that were left when it ran"
+
+
+def test_what_was_undone_in_order_is_not_undone_again(tmp_path: Path) -> None:
+    """When the block ends, nothing is left for the reaper."""
+    with open_run(logs=tmp_path) as run:
+        with run.if_killed(["false"]):
+            (will,) = (run.directory / WILLS).iterdir()
+            assert json.loads(will.read_text()) == ["false"]
+        assert not list((run.directory / WILLS).iterdir())
+
+
+def test_a_living_run_is_told_from_a_dead_one(tmp_path: Path) -> None:
+    """A run lives as long as it is guarded."""
+    with open_run(logs=tmp_path) as run:
+        assert run.id in living()
+    assert run.id not in living()
 
 
 def test_a_run_is_private_and_leaves_its_logs(tmp_path: Path) -> None:

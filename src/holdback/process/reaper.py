@@ -9,7 +9,8 @@ anything else of the run, in a session of its own, and waits for one of three th
   by itself, then it is killed too.
 
 In the latter cases it kills every process that carries the run's `HOLDBACK_RUN` in its environment, until
-none has shown up for a second, and removes the run's private directory.
+none has shown up for a second, runs what the run has left for this case (what it started is not always a process of
+this machine), and removes the run's private directory.
 
 It runs as a plain file under `python -I` and imports nothing of holdback: it must work whatever the
 owner's import path was.
@@ -18,32 +19,50 @@ owner's import path was.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
 import psutil
 
-__all__ = ["MARK", "READY", "members", "sweep"]
+__all__ = ["MARK", "READY", "WILLS", "living", "members", "sweep"]
 
 MARK = "HOLDBACK_RUN"
 """The environment variable by which a run's processes are known."""
 READY = b"ready\n"
 """What the reaper writes once it stands guard."""
 
+WILLS = "if-killed"
+"""The folder in the run's private directory with what to run when it was killed: a JSON list of words a file."""
+
 _LOOK_EVERY = 0.25
 _GRACE = 1.0
 _QUIET = 1.0
 _GIVE_UP = 30.0
+_WILL_WITHIN = 120.0
 
 
 def members(run: str) -> list[psutil.Process]:
     """The living processes that carry this run's mark, without the caller."""
     return [process for process in psutil.process_iter() if process.pid != os.getpid() and _carries(process, run)]
+
+
+def living() -> set[str]:
+    """The runs of this machine that have not ended: those that a reaper guards."""
+    found = set()
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            words = process.cmdline()
+            if len(words) > 4 and Path(words[2]).name == Path(__file__).name and words[1] == "-I":
+                found.add(words[3])
+    return found
 
 
 def _carries(process: psutil.Process, run: str) -> bool:
@@ -113,6 +132,20 @@ def _guard(owner: list[psutil.Process], watched: list[psutil.Process]) -> bool:
             return bool(_word(_GRACE))
 
 
+def _carry_out(wills: Path) -> None:
+    """Run what the run has left, each whatever becomes of the others; there is nobody left to tell of a failure."""
+    for will in sorted(wills.glob("*.json")):
+        with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
+            subprocess.run(
+                json.loads(will.read_text()),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_WILL_WITHIN,
+                check=False,
+            )
+
+
 def main(arguments: list[str]) -> None:
     """`reaper RUN DIRECTORY OWNER [WATCHED...]`: guard the run, then clean up if it did not."""
     run, directory, owner_pid, *watched_pids = arguments
@@ -128,6 +161,7 @@ def main(arguments: list[str]) -> None:
             with contextlib.suppress(psutil.Error):
                 process.kill()
     sweep(run, quiet=_QUIET)
+    _carry_out(Path(directory) / WILLS)
     shutil.rmtree(directory, ignore_errors=True)
 
 

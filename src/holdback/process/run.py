@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import shutil
@@ -18,7 +19,7 @@ from pathlib import Path
 from holdback.errors import ProcessError
 from holdback.process.child import Child, stop_all
 from holdback.process.ports import Ports
-from holdback.process.reaper import MARK, READY, sweep
+from holdback.process.reaper import MARK, READY, WILLS, sweep
 
 __all__ = ["Run", "open_run"]
 
@@ -47,6 +48,7 @@ class Run:
         self._children: list[Child] = []
         self._closed = False
         self._lock = threading.Lock()
+        self._wills = count()
 
     def port(self) -> int:
         """A free loopback port, reserved against other runs of holdback until this one ends.
@@ -67,6 +69,27 @@ class Run:
             return next(path for one in names if (path := _made(self.directory / one)))
         except OSError as error:
             raise ProcessError(f"a directory of this run cannot be made: {error}", remedy=_ROOM) from error
+
+    @contextmanager
+    def if_killed(self, argv: Sequence[str | Path]) -> Iterator[None]:
+        """Within the block, should we be killed, the reaper runs this command when all processes of the run are gone.
+
+        It is for what we start and must undo, and what is no process of this machine.
+
+        Raises:
+            ProcessError: it cannot be kept.
+        """
+        will = self.directory / WILLS / f"{next(self._wills)}.json"
+        try:
+            will.parent.mkdir(mode=0o700, exist_ok=True)
+            will.with_suffix(".part").write_text(json.dumps([str(word) for word in argv]))
+            will.with_suffix(".part").rename(will)
+        except OSError as error:
+            raise ProcessError(f"a file of this run cannot be made: {error}", remedy=_ROOM) from error
+        try:
+            yield
+        finally:
+            will.unlink(missing_ok=True)
 
     @contextmanager
     def starting(self) -> Iterator[Callable[[Child], None]]:
