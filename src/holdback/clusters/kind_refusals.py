@@ -1,0 +1,87 @@
+"""What kind said when it failed, made into an error with cause and remedy; and whether there is enough for it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import psutil
+
+from holdback.errors import ClusterError, ConfigurationError, HoldbackError
+
+__all__ = ["explain", "too_little"]
+
+_MEMORY = 600 * 2**20
+"""Bytes that a cluster with a Kueue in it takes: 430 to 465 MiB for the cluster, 100 to 150 for Kueue."""
+_INSTANCES, _OTHERS = 30, 30
+"""inotify instances that a node takes, and that everything else of the account may: a desktop needs more."""
+_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
+_SYSCTL = "sudo sysctl fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288"
+_SHOWN = 15
+
+# Each pattern with the cause in words, and what to do. The first that is found counts.
+_CAUSES = (
+    (
+        r"failed to pull image|pull access denied|manifest unknown|unable to find image|no such image",
+        "the node image {image} is not there and cannot be pulled",
+        "name one that this engine has or can pull with --kind-image (`docker image ls`), or build one from Go modules "
+        "and Debian packages in a clone of holdback's repository: `nox -s kind-image`",
+    ),
+    (
+        r"inotify|too many open files|could not find a log line that matches",
+        "its node does not start, mostly for want of inotify instances",
+        _SYSCTL,
+    ),
+    (
+        r"unable to apply caps|operation not permitted",
+        "the engine may not run privileged containers here",
+        "run it where it may; a virtual machine will do, most containers will not",
+    ),
+    (
+        r"node\(s\) already exist|already in use by container",
+        "a cluster of that name is there already",
+        "`holdback clean` removes what earlier runs have left",
+    ),
+    (r"no space left on device", "there is no room on the engine's disk", "docker system prune, or a larger disk"),
+    (
+        r"cannot connect to the docker daemon|error during connect",
+        "the Docker engine has ended meanwhile",
+        "start it again; its log says why it ended",
+    ),
+)
+
+
+def too_little(clusters: int) -> None:
+    """Refuse to start what would not come up, or take the machine down.
+
+    Raises:
+        ConfigurationError: too little memory is free, or too few inotify instances are allowed.
+    """
+    free, needed = psutil.virtual_memory().available, clusters * _MEMORY
+    if free < needed:
+        raise ConfigurationError(
+            f"{clusters} kind clusters need {needed // 2**20} MiB of memory, and {free // 2**20} are free",
+            remedy="fewer worlds side by side (-n), or end other programs",
+        )
+    allowed, wanted = _allowed(), clusters * _INSTANCES + _OTHERS
+    if allowed is not None and allowed < wanted:
+        raise ConfigurationError(
+            f"{clusters} kind clusters need {wanted} inotify instances, and this machine allows {allowed}",
+            remedy=_SYSCTL,
+        )
+
+
+def _allowed() -> int | None:
+    return int(_LIMIT.read_text()) if _LIMIT.exists() else None
+
+
+def explain(cluster: str, text: str, log: Path, *, image: str = "") -> HoldbackError:
+    """The error for a kind that failed on a cluster, given what it said; `log` has all of it."""
+    words = "\n".join(f"    {line}" for line in text.splitlines()[-_SHOWN:])
+    for pattern, cause, remedy in _CAUSES:
+        if re.search(pattern, text, re.IGNORECASE):
+            told = cause.format(image=image or "of this kind's choice")
+            return ConfigurationError(f"kind cluster {cluster}: {told}:\n{words}", remedy=remedy)
+    return ClusterError(
+        f"kind cluster {cluster}: kind failed:\n{words}", remedy=f"its words name the cause; all of them: {log}"
+    )
