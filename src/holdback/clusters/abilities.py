@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdback.clusters.protocols import Cluster, Doubling, Restartable
+from holdback.clusters.protocols import Cluster, Doubling, Housing, Restartable
 from holdback.errors import ConfigurationError
 
-__all__ = ["doubling", "restartable"]
+__all__ = ["doubling", "housing", "restartable"]
 
 
 def restartable(cluster: Cluster) -> Restartable:
@@ -28,6 +28,20 @@ def doubling(cluster: Cluster) -> Doubling:
     if isinstance(cluster, Doubling):
         return cluster
     raise _unable(cluster, "it cannot have a second API server")
+
+
+def housing(cluster: Cluster) -> Housing:
+    """The cluster, if a controller can be put into its node.
+
+    Raises:
+        ConfigurationError: it cannot.
+    """
+    if isinstance(cluster, Housing):
+        return cluster
+    raise ConfigurationError(
+        f"cluster {cluster.name} ({type(cluster).__name__}) has no node of ours for a controller to run in",
+        remedy="run it next to the cluster: `--controllers outside`",
+    )
 
 
 def _unable(cluster: Cluster, what: str) -> ConfigurationError:

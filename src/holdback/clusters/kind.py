@@ -25,7 +25,7 @@ import psutil
 import pytest_kind
 import yaml
 
-from holdback.binaries import Binaries, Progress
+from holdback.binaries import Binaries
 from holdback.clock import poll
 from holdback.clusters.access import Access
 from holdback.clusters.api import Api
@@ -87,7 +87,7 @@ class KindCluster:
             ClusterError: it does not come back.
         """
         before = self._server()
-        self._docker(*self._in_node("kill", "-KILL", before))
+        self.run_in_node("kill", "-KILL", before)
         if not poll(lambda: self._server() not in {"", before} and self.api.ready(), within=_READY_WITHIN):
             raise ClusterError(
                 f"the API server of {self.name} did not come back within {_READY_WITHIN:g} s",
@@ -103,20 +103,25 @@ class KindCluster:
         with _building(image):
             if not self._docker("image", "ls", "--quiet", image).strip():
                 self._docker.wrap(image, executable, self._docker.run.folder("image"))
-        with _explained(self._docker.run, self.name):
+        with _explained(self._docker.run, self._made.name):
             self._made.load_docker_image(image)
 
     def in_node(self, *words: str) -> list[str]:
         """The command that runs these words in the node."""
-        return ["docker", *self._in_node(*words)]
+        return ["docker", "exec", self.node, *words]
 
-    def _in_node(self, *words: str) -> list[str]:
-        return ["exec", self.node, *words]
+    def run_in_node(self, *words: str) -> str:
+        """Run a command in the node to its end; what it wrote.
+
+        Raises:
+            ClusterError: it failed; with its words.
+        """
+        return self._docker("exec", self.node, *words)
 
     def _server(self) -> str:
         """The process id of the API server within the node, empty if there is none."""
         with suppress(ClusterError):
-            return self._docker(*self._in_node("pgrep", "--oldest", "--exact", "kube-apiserver")).strip()
+            return self.run_in_node("pgrep", "--oldest", "--exact", "kube-apiserver").strip()
         return ""
 
 
@@ -142,7 +147,6 @@ class KindProvider:
 
     run: Run
     binaries: Binaries
-    progress: Progress
     image: str = ""
     keep: bool = False
     docker: Docker = field(init=False)
@@ -156,6 +160,7 @@ class KindProvider:
 
     @property
     def address(self) -> str:
+        self.docker.check()
         return self.docker.gateway(os.environ.get(_NETWORK, "kind"))
 
     @contextmanager
@@ -170,7 +175,7 @@ class KindProvider:
                 stack.enter_context(self.run.if_killed([kind, "delete", "clusters", *full.values()]))
             made = {name: self._describe(kind, full[name]) for name in names}
             stack.callback(self._keep if self.keep else self._delete, made)
-            with self.progress.task(f"{len(names)} kind clusters") as task:
+            with self.binaries.workshop.progress.task(f"{len(names)} kind clusters") as task:
                 task.note = f"creating {', '.join(names)}"
                 clusters = self._create(made)
             for cluster in clusters.values():
@@ -249,7 +254,9 @@ class KindProvider:
 
     def _keep(self, made: Mapping[str, pytest_kind.KindCluster]) -> None:
         for name, one in made.items():
-            self.progress.say(f"{name} is kept: kind export kubeconfig --name {one.name}; `holdback clean` removes it")
+            self.binaries.workshop.progress.say(
+                f"{name} is kept: `kind export kubeconfig --name {one.name}` leads there, `holdback clean` removes it"
+            )
 
 
 def _log(run: Run, full: str) -> Path:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from holdback.clusters.access import Access
 from holdback.clusters.api import Api
 from holdback.process import Running
 
-__all__ = ["LOOPBACK", "Borrowed", "Cluster", "Doubling", "Provider", "Restartable", "SecondServer"]
+__all__ = ["LOOPBACK", "Borrowed", "Cluster", "Doubling", "Housing", "Provider", "Restartable", "SecondServer"]
 
 LOOPBACK = "127.0.0.1"
 
@@ -70,6 +71,28 @@ class Doubling(Protocol):
         Raises:
             ConfigurationError: the cluster was not started for that.
             ProcessExited, NotReady: it did not come up.
+        """
+
+
+@runtime_checkable
+class Housing(Protocol):
+    """A cluster with a node of ours: it takes images that no registry has, and commands can be run in the node."""
+
+    def house(self, image: str, executable: Path) -> None:
+        """Make an image of a static executable, which is `/manager` there, and have it in the node.
+
+        Raises:
+            ClusterError: that was refused.
+        """
+
+    def in_node(self, *words: str) -> list[str]:
+        """The command, for this machine, that runs these words in the node."""
+
+    def run_in_node(self, *words: str) -> str:
+        """Run a command in the node to its end; what it wrote.
+
+        Raises:
+            ClusterError: it failed; with its words.
         """
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
+from holdback.certificates import Authority
 from holdback.clock import poll
 from holdback.clusters.api import Api
 from holdback.clusters.kinds import Kind, kind_of
@@ -18,7 +19,10 @@ from holdback.controllers.kueue.kinds import WORKLOADS
 from holdback.controllers.kueue.manifests import merge
 from holdback.errors import ClusterError
 
-__all__ = ["configuration", "install", "secret"]
+__all__ = ["LOG_LEVEL", "configuration", "install", "papers", "secret"]
+
+LOG_LEVEL = 3
+"""At which Kueue says why a reconcile did what it did."""
 
 _SERVED_WITHIN = 60.0
 _AT_ONCE = 8
@@ -47,6 +51,17 @@ def configuration(wanted: Wanted, ours: Mapping[str, Any]) -> dict[str, Any]:
     }
     shipped = merge(merge(wanted.manifests.configuration, ours), common)
     return merge(merge(shipped, wanted.settings.configuration), variant.configuration)
+
+
+def papers(*addresses: str) -> dict[str, str]:
+    """The files with which Kueue serves its webhooks, in a pod or at these IP addresses: certificate, key, their CA.
+
+    Kueue's own rotation of certificates finds nothing to do with them: a CA called `kueue-ca` is what it would make.
+    """
+    authority = Authority.create("kueue-ca", dns=["kueue-ca"])
+    name = kueue_manifests.WEBHOOK_DNS
+    leaf = authority.issue(name, dns=[name], ips=addresses)
+    return {"tls.crt": leaf.pem, "tls.key": leaf.key_pem, "ca.crt": authority.pem, "ca.key": authority.key_pem}
 
 
 def secret(name: str, files: Mapping[str, str]) -> dict[str, Any]:

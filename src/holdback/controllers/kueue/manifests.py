@@ -1,16 +1,18 @@
-"""Kueue's own manifests, made fit for a Kueue that runs outside of its cluster. Pure.
+"""Kueue's own manifests, made fit for a Kueue that runs in its cluster or outside of it. Pure.
 
 The rendered `config/default` of the version under test is kept as it is: namespace, CRDs, service account, RBAC,
-webhooks, the shipped configuration. Only what points at a pod is replaced: every webhook's and CRD conversion's
-`service` by a `url` with the CA that signed Kueue's serving certificate. What cannot exist without
-pods (Deployment, Services, the visibility API) is left out, and so is the prose in the CRDs' schemas: it means nothing
-to anybody here, and costs an API server half of its work with them.
+webhooks, the shipped configuration, and, for a Kueue inside, the Deployment and its Services. Every webhook gets the CA
+that signed Kueue's serving certificate. For a Kueue outside, what points at a pod is replaced: every webhook's and CRD
+conversion's `service` by a `url`; and what cannot exist without pods is left out.
+
+Left out in both cases is the visibility API, which no scenario asks and which would be a way round the lanes, and the
+prose in the CRDs' schemas: it means nothing to anybody here, and costs an API server half of its work with them.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -19,14 +21,17 @@ import yaml
 
 from holdback.errors import ClusterError
 
-__all__ = ["NAMESPACE", "SERVICE_ACCOUNT", "WEBHOOK_SECRET", "Manifests", "merge"]
+__all__ = ["DEPLOYMENT", "NAMESPACE", "SERVICE_ACCOUNT", "WEBHOOK_SECRET", "Manifests", "merge"]
 
 NAMESPACE = "kueue-system"
-SERVICE_ACCOUNT = "kueue-controller-manager"
+SERVICE_ACCOUNT = DEPLOYMENT = "kueue-controller-manager"
 WEBHOOK_SECRET = "kueue-webhook-server-cert"  # noqa: S105 - an object's name
 WEBHOOK_DNS = "kueue-webhook-service.kueue-system.svc"
 
-_LEFT_OUT = {"Deployment", "Service", "APIService", "Secret"}
+CONFIGURATION_FILE = "controller_manager_config.yaml"
+
+_NEVER = {"APIService", "Secret"}
+_ONLY_INSIDE = {"Deployment", "Service"}
 _WEBHOOK_CONFIGURATIONS = {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 # Webhooks on Kubernetes' own resources: with the integration off, Kueue does not serve their path and every such
 # object would be refused. Webhooks on resources of other projects never fire where those are not installed.
@@ -55,11 +60,11 @@ class Manifests:
         """From the YAML that kustomize rendered."""
         objects = tuple(_without_prose(found) for found in yaml.load_all(text, Loader=_LOADER) if found)
         for found in objects:
-            if found["kind"] == "ConfigMap" and "controller_manager_config.yaml" in found.get("data", {}):
-                shipped = yaml.safe_load(found["data"]["controller_manager_config.yaml"])
+            if found["kind"] == "ConfigMap" and CONFIGURATION_FILE in found.get("data", {}):
+                shipped = yaml.safe_load(found["data"][CONFIGURATION_FILE])
                 return cls(objects, shipped)
         raise ClusterError(
-            "the rendered manifests hold no controller_manager_config.yaml",
+            f"the rendered manifests hold no {CONFIGURATION_FILE}",
             remedy="check that config/default of this Kueue version renders with kustomize",
         )
 
@@ -74,14 +79,41 @@ class Manifests:
             frameworks: the integrations that are on; webhooks of Kubernetes' own resources need theirs.
             namespaces: those whose objects the webhooks are asked about, besides objects without one; all if none.
         """
+        kept = self._kept(frameworks, namespaces, ca)
+        for client in _clients(kept):
+            path = client.pop("service").get("path", "/convert")
+            client["url"] = f"{server}{path}"
+        return [found for found in kept if found["kind"] not in _ONLY_INSIDE]
+
+    def inside(
+        self, *, ca: str, frameworks: Iterable[str], configuration: Mapping[str, Any], namespaces: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
+        """The objects to install, namespace and CRDs first, the Deployment last and as shipped.
+
+        Args:
+            ca: as for `outside`, as are `frameworks` and `namespaces`.
+            frameworks: see there.
+            configuration: Kueue's, in place of the shipped one.
+            namespaces: see there.
+        """
+        kept = self._kept(frameworks, namespaces, ca)
+        for found in kept:
+            if found["kind"] == "ConfigMap" and CONFIGURATION_FILE in found.get("data", {}):
+                found["data"][CONFIGURATION_FILE] = yaml.safe_dump(dict(configuration))
+        return kept
+
+    def _kept(self, frameworks: Iterable[str], namespaces: Sequence[str], ca: str) -> list[dict[str, Any]]:
+        """A copy of what is common, in the order in which it can be made."""
         enabled = set(frameworks)
         kept = [
-            _limited(_pointed_at(deepcopy(found), server, ca, enabled), namespaces)
+            _limited(_enabled(deepcopy(found), enabled), namespaces)
             for found in self.objects
-            if found["kind"] not in _LEFT_OUT and found["metadata"].get("namespace", NAMESPACE) == NAMESPACE
+            if found["kind"] not in _NEVER and found["metadata"].get("namespace", NAMESPACE) == NAMESPACE
         ]
-        first = {"Namespace": 0, "CustomResourceDefinition": 1}
-        return sorted(kept, key=lambda found: first.get(found["kind"], 2))
+        for client in _clients(kept):
+            client["caBundle"] = base64.b64encode(ca.encode()).decode()
+        order = {"Namespace": 0, "CustomResourceDefinition": 1, "Deployment": 3}
+        return sorted(kept, key=lambda found: order.get(found["kind"], 2))
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the CRDs are 1 MB: libyaml is ten times quicker
@@ -116,17 +148,21 @@ def _schema_without_prose(schema: Any) -> Any:
     }
 
 
-def _pointed_at(found: dict[str, Any], server: str, ca: str, frameworks: set[str]) -> dict[str, Any]:
-    bundle = base64.b64encode(ca.encode()).decode()
+def _enabled(found: dict[str, Any], frameworks: set[str]) -> dict[str, Any]:
     if found["kind"] in _WEBHOOK_CONFIGURATIONS:
         found["webhooks"] = [hook for hook in found["webhooks"] if _served(hook, frameworks)]
-        for hook in found["webhooks"]:
-            _to_url(hook["clientConfig"], server, bundle)
-    elif found["kind"] == "CustomResourceDefinition":
-        conversion = found["spec"].get("conversion") or {}
-        if conversion.get("strategy") == "Webhook":
-            _to_url(conversion["webhook"]["clientConfig"], server, bundle)
     return found
+
+
+def _clients(objects: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Wherever these objects say how Kueue's webhooks are reached."""
+    for found in objects:
+        if found["kind"] in _WEBHOOK_CONFIGURATIONS:
+            yield from (hook["clientConfig"] for hook in found["webhooks"])
+        elif found["kind"] == "CustomResourceDefinition":
+            conversion = found["spec"].get("conversion") or {}
+            if conversion.get("strategy") == "Webhook":
+                yield conversion["webhook"]["clientConfig"]
 
 
 def _limited(found: dict[str, Any], namespaces: Sequence[str]) -> dict[str, Any]:
@@ -147,8 +183,3 @@ def _served(hook: Mapping[str, Any], frameworks: set[str]) -> bool:
         if set(rule["apiGroups"]) & {"", "apps", "batch"}
     }
     return all(_FRAMEWORK_OF.get(resource, "") in frameworks for resource in resources)
-
-
-def _to_url(client: dict[str, Any], server: str, bundle: str) -> None:
-    path = client.pop("service").get("path", "/convert")
-    client.update(url=f"{server}{path}", caBundle=bundle)

@@ -17,18 +17,17 @@ import httpx
 import yaml
 
 from holdback import process
-from holdback.certificates import Authority, write_private
+from holdback.certificates import write_private
 from holdback.clusters.access import Access
 from holdback.clusters.protocols import LOOPBACK, Cluster
 from holdback.controllers.kueue import manifests as kueue_manifests
 from holdback.controllers.kueue.hosting import Wanted
-from holdback.controllers.kueue.installing import configuration, install, secret
+from holdback.controllers.kueue.installing import LOG_LEVEL, configuration, install, papers, secret
 from holdback.errors import ConfigurationError
 
 __all__ = ["Installation", "Outside"]
 
 _READY_WITHIN = 120.0
-_LOG_LEVEL = 3  # the level at which Kueue says why a reconcile did what it did
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Outside:
         return "outside"
 
     def objects(self, wanted: Wanted) -> list[dict[str, Any]]:
-        return _objects(wanted, server=f"https://{self.address}", authority="", files={})
+        return _objects(wanted, server=f"https://{self.address}", files={})
 
     @contextmanager
     def running(
@@ -91,13 +90,9 @@ class Outside:
                 remedy="run this experiment with `--clusters local`",
             )
         port, health = self.run.port(), self.run.port()
-        authority = Authority.create("kueue-ca", dns=["kueue-ca"])
-        leaf = authority.issue(
-            kueue_manifests.WEBHOOK_DNS, dns=[kueue_manifests.WEBHOOK_DNS], ips=sorted({LOOPBACK, self.address})
-        )
-        files = {"tls.crt": leaf.pem, "tls.key": leaf.key_pem, "ca.crt": authority.pem, "ca.key": authority.key_pem}
+        files = papers(*sorted({LOOPBACK, self.address}))
         server = f"https://{self.address}:{pipe(port) if pipe else port}"
-        objects = _objects(wanted, server=server, authority=authority.pem, files=files)
+        objects = _objects(wanted, server=server, files=files)
         install(cluster.api, objects, client=wanted.client)
         directory = self.run.folder(f"{wanted.client}-webhook")
         for file, text in files.items():
@@ -120,7 +115,7 @@ class Outside:
         }
         file = self.run.directory / f"{wanted.client}.yaml"
         file.write_text(yaml.safe_dump(configuration(wanted, ours)))
-        return [wanted.build.binary, f"--config={file}", f"--zap-log-level={_LOG_LEVEL}"]
+        return [wanted.build.binary, f"--config={file}", f"--zap-log-level={LOG_LEVEL}"]
 
     def _await_serving(self, child: process.Child, installation: Installation) -> None:
         trust = ssl.create_default_context(cafile=str(installation.certificates / "ca.crt"))
@@ -139,9 +134,9 @@ class Outside:
             process.await_ready(child, serves, within=_READY_WITHIN, what="Kueue's webhooks")
 
 
-def _objects(wanted: Wanted, *, server: str, authority: str, files: dict[str, str]) -> list[dict[str, Any]]:
+def _objects(wanted: Wanted, *, server: str, files: dict[str, str]) -> list[dict[str, Any]]:
     settings = wanted.settings
     objects = wanted.manifests.outside(
-        server=server, ca=authority, frameworks=settings.frameworks, namespaces=settings.namespaces
+        server=server, ca=files.get("ca.crt", ""), frameworks=settings.frameworks, namespaces=settings.namespaces
     )
     return [*objects, secret(kueue_manifests.WEBHOOK_SECRET, files)]
