@@ -74,11 +74,12 @@ def holdback_progress(pytestconfig: pytest.Config) -> Progress:
 
 
 @pytest.fixture(scope="session")
-def holdback_binaries(holdback_run: Run, holdback_progress: Progress) -> Binaries:
+def holdback_binaries(holdback_settings: Settings, holdback_run: Run, holdback_progress: Progress) -> Binaries:
     """The executables, found or built."""
     from holdback.binaries import Binaries  # noqa: PLC0415  not for sessions without experiments
 
-    return Binaries(progress=holdback_progress, environment=holdback_run.environment)
+    explicit = holdback_settings.places.executables
+    return Binaries(explicit=explicit, progress=holdback_progress, environment=holdback_run.environment)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,32 +15,42 @@ if TYPE_CHECKING:
     from holdback.clusters import Provider
     from holdback.process import Run
 
-CLUSTERS = ("local", "existing")
-CONTROLLERS = ("outside",)
+CLUSTERS = ("local", "kind", "existing")
+CONTROLLERS = ("outside", "inside")
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
     """Where clusters come from, and where controllers run (empty: where the clusters' provider would have them).
 
-    For existing clusters: the contexts of their kubeconfig, by role, those that are allowed, and the address of this
-    machine at which they reach it (empty: the one from which it reaches them).
+    For kind: the node image (empty: kind's own default), the executable (empty: the one that is found or built), and
+    whether clusters outlive the run. For existing clusters: the contexts of their kubeconfig, by role, those that are
+    allowed, and the address of this machine at which they reach it (empty: the one from which it reaches them).
     """
 
     clusters: str = "local"
     controllers: str = ""
+    kind_image: str = ""
+    kind: str = ""
+    keep: bool = False
     managers: tuple[str, ...] = ()
     workers: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
     address: str = ""
 
+    @property
+    def executables(self) -> dict[str, Path]:
+        """Those that the user named."""
+        return {"kind": Path(self.kind)} if self.kind else {}
+
     def provider(self, run: Run, binaries: Binaries) -> Provider:
         """The provider of these clusters, for whatever the run builds."""
+        if self.clusters == "kind":
+            from holdback.clusters.kind import KindProvider  # noqa: PLC0415  not for sessions without experiments
+
+            return KindProvider(run, binaries, self.kind_image, keep=self.keep)
         if self.clusters == "existing":
-            from holdback.clusters.existing import (  # noqa: PLC0415  not for sessions without experiments
-                Contexts,
-                ExistingProvider,
-            )
+            from holdback.clusters.existing import Contexts, ExistingProvider  # noqa: PLC0415  likewise
 
             contexts = Contexts(self.managers, self.workers, self.allowed)
             return ExistingProvider(run, contexts, address=self.address, say=binaries.workshop.progress.say)
@@ -53,13 +64,16 @@ def add_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
     group.addoption(
         "--clusters",
         metavar="|".join(CLUSTERS),
-        help="where clusters come from: local ones are processes of this machine (the default), existing ones yours",
+        help="where clusters come from: local ones are processes of this machine (the default), those of kind are "
+        "containers, existing ones are yours",
     )
     group.addoption(
         "--controllers",
         metavar="|".join(CONTROLLERS),
-        help="where controllers run: outside of their clusters, as processes of this machine (the default)",
+        help="where controllers run: outside of their clusters, as processes of this machine (the default of local and "
+        "existing clusters), or inside, as users deploy them (that of kind)",
     )
+    group.addoption("--keep-clusters", action="store_true", help="leave kind's clusters there for you to look at")
     for option, help_ in (
         ("--manager-context", "an existing cluster for one arm's controller; once for each arm, control first"),
         ("--worker-context", "an existing cluster that both arms share; once for each"),
@@ -73,6 +87,7 @@ def add_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
     )
     parser.addini("holdback_clusters", "default of --clusters", default="local")
     parser.addini("holdback_controllers", "default of --controllers", default="")
+    parser.addini("holdback_kind_image", "default of --kind-image, an option of pytest-kind", default="")
     parser.addini("holdback_manager_contexts", "default of --manager-context", type="linelist", default=[])
     parser.addini("holdback_worker_contexts", "default of --worker-context", type="linelist", default=[])
     parser.addini("holdback_allowed_contexts", "more of --allow-context", type="linelist", default=[])
@@ -88,10 +103,13 @@ def settle(config: pytest.Config) -> Places:
     places = Places(
         _word(config, "clusters"),
         _word(config, "controllers"),
+        kind_image=_word(config, "kind_image"),
+        kind=str(config.getoption("kind_bin", None) or ""),
+        keep=config.getoption("--keep-clusters"),
         managers=_names(config, "manager_context"),
         workers=_names(config, "worker_context"),
         allowed=(*config.getoption("--allow-context"), *config.getini("holdback_allowed_contexts")),
-        address=_word(config, "router-address"),
+        address=_word(config, "router_address"),
     )
     _check(places, processes=getattr(config.option, "numprocesses", None) or 1)
     return places
@@ -120,7 +138,7 @@ def _check(places: Places, *, processes: int) -> None:
 
 
 def _word(config: pytest.Config, name: str) -> str:
-    return str(config.getoption(f"--{name}") or config.getini(f"holdback_{name.replace('-', '_')}"))
+    return str(config.getoption(name, None) or config.getini(f"holdback_{name}"))
 
 
 def _names(config: pytest.Config, name: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdback.clusters.protocols import Provider
 from holdback.controllers.kueue.hosting import Host
+from holdback.controllers.kueue.inside import Inside
 from holdback.controllers.kueue.outside import Outside
 from holdback.errors import ConfigurationError
 from holdback.process import Run
@@ -17,8 +18,10 @@ def host_of(name: str, run: Run, provider: Provider) -> Host:
     Raises:
         ConfigurationError: there is none.
     """
-    match name:
-        case "" | "outside":
+    match name or ("inside" if provider.name == "kind" else "outside"):
+        case "outside":
             return Outside(run, provider.address)
-        case _:
-            raise ConfigurationError(f"Kueue cannot run {name}", remedy="run it outside of its cluster")
+        case "inside":
+            return Inside(run)
+        case unknown:
+            raise ConfigurationError(f"Kueue cannot run {unknown}", remedy="run it inside or outside of its cluster")
