@@ -163,12 +163,16 @@ class KindProvider:
         self.docker.check()
         return self.docker.gateway(os.environ.get(_NETWORK, "kind"))
 
+    def full_name(self, name: str) -> str:
+        """What kind calls the cluster of that name."""
+        return f"hb-{_machine()}-{self.run.id}-{name}"
+
     @contextmanager
     def clusters(self, managers: Sequence[str], workers: Sequence[str] = ()) -> Iterator[Mapping[str, Cluster]]:
         names = [*managers, *workers]
         self.docker.check()
         too_little(len(names))
-        full = {name: f"hb-{_machine()}-{self.run.id}-{name}" for name in names}
+        full = {name: self.full_name(name) for name in names}
         kind = self._kind()
         with ExitStack() as stack:
             if not self.keep:
@@ -288,9 +292,10 @@ def _server_of(kubeconfig: Path) -> tuple[str, str]:
 
 
 def _end_creations(run: Run, names: Sequence[str]) -> None:
+    """End every process of the run that works on one of these clusters: kinds, and the docker commands they started."""
     for process in members(run.id):
         with suppress(psutil.Error):
-            if {f"--name={name}" for name in names} & set(process.cmdline()):
+            if any(name in word for word in process.cmdline() for name in names):
                 process.terminate()
 
 

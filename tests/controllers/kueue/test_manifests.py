@@ -226,3 +226,40 @@ def test_merging_goes_deep_and_replaces_the_rest() -> None:
     }
     assert merge({"a": 1}, {"a": {"b": 1}}) == {"a": {"b": 1}}
     assert base == {"a": {"b": 1, "list": [1, 2], "deep": {"x": 1}}, "kept": True}
+
+
+def inside(*frameworks: str) -> list[dict[str, Any]]:
+    return Manifests.parse(rendered()).inside(
+        ca="the CA", frameworks=frameworks, configuration={"some": "thing"}, namespaces=["control"]
+    )
+
+
+def test_inside_what_runs_comes_last() -> None:
+    """A Kueue in its cluster has its Deployment, after all that it needs; the visibility API is left out there too."""
+    kinds = [found["kind"] for found in inside("batch/job")]
+    assert kinds[0] == "Namespace"
+    assert kinds[-1] == "Deployment"
+    assert "Service" in kinds
+    assert not {"APIService", "Secret"} & set(kinds)
+
+
+def test_inside_webhooks_stay_services() -> None:
+    """They get the CA, and lead where they led as shipped; those of integrations that are off are left out."""
+    mutating = hooks(inside("batch/job"), "MutatingWebhookConfiguration")
+    bundle = base64.b64encode(b"the CA").decode()
+    service = {"name": "kueue-webhook-service", "namespace": "kueue-system", "path": "/mutate-batch-v1-job"}
+    assert mutating["mjob.kb.io"] == {"service": service, "caBundle": bundle}
+    assert "mpod.kb.io" not in mutating
+    conversion = find(inside(), "CustomResourceDefinition", "workloads.kueue.x-k8s.io")["spec"]["conversion"]
+    assert conversion["webhook"]["clientConfig"]["caBundle"] == bundle
+    assert conversion["webhook"]["clientConfig"]["service"]["path"] == "/convert"
+
+
+def test_inside_the_configuration_is_ours_and_the_shipped_one_unharmed() -> None:
+    """What Kueue is to do comes with its manifests; they serve again for the next Kueue."""
+    manifests = Manifests.parse(rendered())
+    for wanted in ({"origin": "one"}, {"origin": "other"}):
+        objects = manifests.inside(ca="", frameworks=[], configuration=wanted)
+        text = find(objects, "ConfigMap")["data"]["controller_manager_config.yaml"]
+        assert yaml.safe_load(text) == wanted
+    assert manifests.configuration == CONFIGURATION

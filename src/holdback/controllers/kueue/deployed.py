@@ -8,6 +8,7 @@ its users'. Its log is followed from its container into a file of the run, for a
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,7 @@ from holdback.controllers.kueue.kinds import RESOURCE_FLAVORS
 from holdback.controllers.kueue.manifests import DEPLOYMENT, NAMESPACE
 from holdback.errors import ClusterError, NotReady, ProcessError, ProcessExited
 
-__all__ = ["Deployed"]
+__all__ = ["Deployed", "ending"]
 
 _READY_WITHIN = 180.0
 _ANSWERS_WITHIN = 30.0
@@ -30,6 +31,20 @@ _STOPPED_WITHIN = 5.0
 _LABELS = "control-plane=controller-manager"
 _CONTAINER = "manager"
 _TAIL_LINES = 20
+
+
+def ending(pod: Mapping[str, Any]) -> str:
+    """How the container of a pod has ended, empty if it has not.
+
+    The kubelet starts one that ended again, which must not go unnoticed.
+    """
+    for status in pod.get("status", {}).get("containerStatuses") or ():
+        ended = status.get("lastState", {}).get("terminated") or status.get("state", {}).get("terminated")
+        if ended:
+            return f"ended with exit code {ended.get('exitCode', '?')} ({ended.get('reason') or 'no reason given'})"
+        if status.get("restartCount"):
+            return "was started again by its cluster"
+    return ""
 
 
 class Deployed:
@@ -162,7 +177,7 @@ class Deployed:
             return False
         return True
 
-    def _await(self, probe: Any, seconds: float, what: str) -> None:
+    def _await(self, probe: Callable[[], bool], seconds: float, what: str) -> None:
         if poll(probe, within=seconds, every=0.25) is None:
             raise NotReady(
                 f"{self.name} was not ready ({what}) within {seconds:g} s: {self._state()}\n{self._tail()}",
@@ -182,20 +197,11 @@ class Deployed:
         return str(status.get("state", "there is no container yet"))
 
     def _refuse_restarts(self, pod: dict[str, Any] | None) -> None:
-        """A container that ended is started again by the kubelet, which must not go unnoticed."""
-        for status in (pod or {}).get("status", {}).get("containerStatuses") or ():
-            ended = status.get("lastState", {}).get("terminated") or status.get("state", {}).get("terminated")
-            if ended or status["restartCount"]:
-                ended = ended or {}
-                how = f"ended with exit code {ended.get('exitCode', '?')} ({ended.get('reason', 'no reason given')})"
-                raise ProcessExited(
-                    f"{self.name} {how}; the end of its log:\n{self._tail()}",
-                    remedy=f"its whole log is {self.log}; an executable that is not static cannot run in its image",
-                )
-        if pod is None and self._container:
+        how = ending(pod) if pod else "has no pod any more" if self._container else ""
+        if how:
             raise ProcessExited(
-                f"the pod of {self.name} is gone; the end of its log:\n{self._tail()}",
-                remedy="somebody deleted it, or its Deployment",
+                f"{self.name} {how}; the end of its log:\n{self._tail()}",
+                remedy=f"its whole log is {self.log}; an executable that is not static cannot run in its image",
             )
 
     def _follow(self) -> None:

@@ -1,0 +1,203 @@
+"""What can be said of kind without kind: who is told what, whose clusters are whose, that nothing is left half-made.
+
+Scripts stand for `docker` and `kind` where only what they say, or that they hang, matters.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdback.binaries import Binaries
+from holdback.clock import poll
+from holdback.clusters import kind_refusals
+from holdback.clusters.docker import Docker
+from holdback.clusters.kind import KindProvider, leftovers
+from holdback.clusters.kind_refusals import explain, too_little
+from holdback.errors import ClusterError, ConfigurationError, HoldbackError
+from holdback.process import Run, open_run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    with open_run(logs=tmp_path / "logs") as run:
+        yield run
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
+    """Puts a script of that name before everything else on the PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+    def put(name: str, text: str) -> Path:
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+        return folder / name
+
+    return put
+
+
+@pytest.fixture
+def enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine that allows many inotify instances."""
+    limit = tmp_path / "max_user_instances"
+    limit.write_text("8192\n")
+    monkeypatch.setattr(kind_refusals, "_LIMIT", limit)
+    return limit
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "remedy"),
+    [
+        ("permission denied while trying to connect to the Docker daemon socket", "may not use", "group `docker`"),
+        ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "does not run", "systemctl start"),
+        ("something new", "does not answer", "docker info"),
+    ],
+)
+def test_an_engine_that_cannot_be_used_is_told_with_the_way_out(
+    run: Run, script: Callable[[str, str], Path], said: str, cause: str, remedy: str
+) -> None:
+    """No permission, not running, anything else: each has its cause, the engine's words, and what to do."""
+    script("docker", f'echo "{said}" >&2; exit 1')
+    with pytest.raises(ConfigurationError, match=cause) as caught:
+        Docker(run).check()
+    assert said in caught.value.message
+    assert remedy in caught.value.remedy
+    assert "--clusters local" in caught.value.remedy
+
+
+def test_without_docker_local_clusters_are_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without the command is told what does without it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigurationError, match="no `docker` on the PATH") as caught:
+        Docker(run).check()
+    assert "--clusters local" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "remedy"),
+    [
+        ('ERROR: failed to create cluster: failed to pull image "x:y"', "cannot be pulled", "nox -s kind-image"),
+        ("Failed to create inotify object: Too many open files", "inotify", "sysctl fs.inotify.max_user_instances"),
+        ('could not find a log line that matches "Reached target"', "inotify", "sysctl"),
+        ("ERROR: node(s) already exist for a cluster with the name", "there already", "holdback clean"),
+        ("write /var/lib/docker/x: no space left on device", "no room", "prune"),
+    ],
+)
+def test_the_usual_traps_are_told_with_the_way_out(said: str, cause: str, remedy: str) -> None:
+    """What kind says becomes cause and remedy, and its own words are kept."""
+    error = explain("hb-1", f"Creating cluster\n{said}", Path("kind.log"), image="some/node:v1")
+    assert isinstance(error, ConfigurationError)
+    assert cause in error.message
+    assert said in error.message
+    assert remedy in error.remedy
+
+
+def test_an_unknown_failure_keeps_the_words(tmp_path: Path) -> None:
+    """What is no known trap is a failure of the cluster, with the end of what was said and the log's place."""
+    error = explain("hb-1", "\n".join(f"line {number}" for number in range(100)), tmp_path / "kind.log")
+    assert isinstance(error, ClusterError)
+    assert "line 99" in error.message
+    assert "line 1\n" not in error.message
+    assert str(tmp_path / "kind.log") in error.remedy
+
+
+def test_too_small_a_machine_is_told_before_anything_starts(enough: Path) -> None:
+    """Too little memory and too few inotify instances are each named, with what to do."""
+    too_little(1)
+    with pytest.raises(ConfigurationError, match="MiB of memory"):
+        too_little(10**6)
+    enough.write_text("128\n")
+    with pytest.raises(
+        ConfigurationError, match=r"4 kind clusters need 150 inotify instances, and .* allows 128"
+    ) as it:
+        too_little(4)
+    assert "sysctl fs.inotify.max_user_instances=" in it.value.remedy
+
+
+def test_an_old_kind_is_refused(run: Run, script: Callable[[str, str], Path], enough: Path) -> None:
+    """Its version, the one that is needed, and how to have another."""
+    script("docker", "echo 1.2.3")
+    old = script("kind", "echo kind version 0.20.0")
+    with (
+        pytest.raises(ConfigurationError, match=rf"{re.escape(str(old))} is kind v0\.20\.0; v0\.27") as caught,
+        KindProvider(run, Binaries()).clusters(["manager"]),
+    ):
+        pytest.fail("it was taken")
+    assert "HOLDBACK_KIND" in caught.value.remedy
+
+
+def test_a_failed_creation_ends_the_others_and_leaves_no_cluster(
+    run: Run, script: Callable[[str, str], Path], enough: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When one cluster cannot be made, no creation goes on, and then all are deleted; the error has kind's words."""
+    monkeypatch.chdir(tmp_path)
+    story = tmp_path / "story"
+    script("docker", "echo 1.2.3")
+    script(
+        "kind",
+        f"""
+case "$*" in
+  --version) echo kind version 0.30.0 ;;
+  create*bad*) until grep -q "slow begun" {story}; do sleep 0.01; done; echo "no luck today" >&2; exit 1 ;;
+  create*slow*) echo "slow begun" >>{story}; sleep 30; echo "slow made" >>{story} ;;
+  delete*) echo "$3 deleted" >>{story} ;;
+esac
+""",
+    )
+    with (
+        pytest.raises(HoldbackError, match="no luck today"),
+        KindProvider(run, Binaries()).clusters(["bad", "slow"]),
+    ):
+        pytest.fail("it was made")
+    told = story.read_text()
+    assert "slow made" not in told
+    assert sorted(re.findall(r"--name=hb-\w+-\w+-(\w+) deleted", told)) == ["bad", "slow"]
+    assert not (tmp_path / ".pytest-kind").exists()
+
+
+def test_clusters_of_dead_runs_are_told_from_those_of_living_ones(run: Run, script: Callable[[str, str], Path]) -> None:
+    """Ours and dead: a leftover. Alive, or of somebody who did not use holdback: none. Of another machine: not ours."""
+    machine = KindProvider(run, Binaries()).full_name("x").split("-")[1]
+    other = "0000" if machine != "0000" else "1111"
+    names = [
+        f"hb-{machine}-0123456789ab-manager",
+        f"hb-{machine}-{run.id}-manager",
+        "kind",
+        f"hb-{other}-0123456789ab-a",
+    ]
+    script("docker", f'case "$1" in version) echo 1.2.3 ;; ps) printf "%s\\n" {" ".join(names)} ;; esac')
+    found = leftovers(Docker(run))
+    assert [(each.cluster, each.ours) for each in found] == sorted([(names[0], True), (names[3], False)])
+
+
+def test_a_cluster_is_deleted_though_its_run_was_killed(
+    run: Run, script: Callable[[str, str], Path], enough: Path
+) -> None:
+    """While clusters exist, the reaper has the command that deletes them, all of them by their names."""
+    script("docker", "echo 1.2.3")
+    script("kind", 'case "$1" in --version) echo kind version 0.30.0 ;; create) sleep 0.2; exit 1 ;; esac')
+    provider = KindProvider(run, Binaries())
+    wills = run.directory / "if-killed"
+    seen: list[str] = []
+
+    def look() -> bool:
+        seen.extend(path.read_text() for path in wills.glob("*.json"))
+        return bool(seen)
+
+    import threading
+
+    looking = threading.Thread(target=lambda: poll(look, within=10, every=0.01))
+    looking.start()
+    with pytest.raises(HoldbackError), provider.clusters(["manager"], ["worker"]):
+        pytest.fail("it was made")
+    looking.join()
+    assert provider.full_name("manager") in seen[0]
+    assert provider.full_name("worker") in seen[0]
+    assert not list(wills.glob("*.json"))
