@@ -83,6 +83,25 @@ def e2e(session: nox.Session) -> None:
     session.run("pytest", *arguments)
 
 
+@nox.session(name="kind-image")
+def kind_image(session: nox.Session) -> None:
+    """A node image for kind without a registry, from Go modules and Debian packages: root, most of an hour once."""
+    session.install("-e", ".[test]")
+    _need_go(session)
+    session.run("python", "-m", "nodeimage", "build")
+
+
+@nox.session
+def kind(session: nox.Session) -> None:
+    """As e2e, on kind clusters whose node image is that of `kind-image`, with a Docker engine started if none runs."""
+    session.install("-e", ".[test]")
+    _need_go(session)
+    arguments = ["--clusters=kind", "--kind-image={image}", *_for_experiments(session.posargs)]
+    session.run("pytest", "--collect-only", "-q", *arguments, silent=True)
+    session.run("holdback", "build", *_variants(session.posargs))
+    session.run("python", "-m", "nodeimage", "with", "python", "-m", "pytest", *arguments)
+
+
 @nox.session
 def browser(session: nox.Session) -> None:
     """The report in a real Chromium, which must be on the PATH together with its chromedriver."""

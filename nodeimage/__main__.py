@@ -39,7 +39,7 @@ _MAKE_IT = ("files/*", "pause/*", "archive.py", "containers.py", "debian.py", "n
 _EXPLANATION = f"""\
 build            build the node image {IMAGE}, from Go modules and Debian packages, into the cache of executables
 with COMMAND     run a command with a Docker engine that has the image: the one that answers, else one started for it;
-                 the command finds the engine by DOCKER_HOST
+                 the command finds the engine by DOCKER_HOST, and gets the image's name wherever it says {{image}}
 ready            exit code 0 if `with` would need no build and could have an engine
 
 Needs root, and Debian's packages docker.io and debootstrap. From nothing the build takes most of an hour on two cores;
@@ -82,7 +82,8 @@ def _with(command: Sequence[str]) -> int:
         told = {**os.environ, **environment}
         if _key() not in _label(told):
             subprocess.run(["docker", "load", "--quiet", "--input", archive], env=told, check=True)
-        return subprocess.run(command, env=told, check=False).returncode
+        words = [word.replace("{image}", IMAGE) for word in command]
+        return subprocess.run(words, env=told, check=False).returncode
 
 
 _COMMANDS = {"build": _build, "ready": _ready, "with": _with}

@@ -27,7 +27,8 @@ def bootstrap(bench: Workbench, root: Path) -> None:
     Raises:
         BuildError: debootstrap failed: no mirror within reach, say.
     """
-    bench.command("debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _SUITE, root)
+    # In a mount namespace of its own: the /proc and /sys that it mounts below go with it, even if it is killed.
+    bench.command("unshare", "--mount", "debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _SUITE, root)
     for folder in _USELESS:
         shutil.rmtree(root / folder, ignore_errors=True)
 

@@ -16,15 +16,21 @@ from holdback.process.reaper import members
 
 if TYPE_CHECKING:
     from holdback.cli.types import Subcommands
+    from holdback.clusters.kind import Leftover
 
 __all__ = ["add"]
 
 _DESCRIPTION = """\
-Removes what runs that are over have left. A run gives back existing clusters as it found them; one that was killed
-cannot. All that it made there carries the label holdback/run, and that is what goes: with --context, from that cluster.
+Removes the kind clusters of runs that are over, and the controllers' images that no cluster uses. A run cleans up after
+itself, even when it is killed; what is left is what --keep-clusters kept, or what a machine that lost its power had.
+Clusters of runs on another machine that uses the same engine are told and left alone.
+
+With --context, removes from that existing cluster whatever holdback made in it instead. A run gives existing clusters
+back as it found them, but one that was killed cannot. All that it made there carries the label holdback/run.
 """
 _EXAMPLES = """\
 examples:
+  holdback clean                                           kind clusters
   holdback clean --context staging-1 --context staging-2   what is left there of holdback, of any run
   holdback clean --context staging-1 --dry-run             only say what there is
 """
@@ -47,11 +53,11 @@ def add(subcommands: Subcommands) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if not arguments.context:
-        raise ConfigurationError("nothing was named to clean", remedy="name clusters with --context")
     with tempfile.TemporaryDirectory(prefix="holdback-") as logs, open_run(logs=Path(logs)) as run:
         for context in arguments.context:
             _clean_existing(run, context, dry_run=arguments.dry_run)
+        if not arguments.context:
+            _clean_kind(run, dry_run=arguments.dry_run)
     return 0
 
 
@@ -79,3 +85,30 @@ def _clean_existing(run: Run, context: str, *, dry_run: bool) -> None:
         elif not dry_run:
             remove(api, say=Progress().say)
             sys.stdout.write(f"{context}: removed {len(found)} objects\n")
+
+
+def _clean_kind(run: Run, *, dry_run: bool) -> None:
+    """Remove kind clusters and images of runs that are over.
+
+    Raises:
+        ConfigurationError, ClusterError: the engine cannot be asked, or refuses.
+    """
+    from holdback.clusters.docker import Docker  # noqa: PLC0415  not for `holdback --help`
+    from holdback.clusters.kind import leftovers  # noqa: PLC0415  likewise
+
+    docker = Docker(run)
+    found = leftovers(docker)
+    for each in found:
+        sys.stdout.write(f"{each.cluster}: {_fate(each, dry_run=dry_run)}\n")
+        if each.ours and not dry_run:
+            each.remove(docker)
+    if not found:
+        sys.stdout.write("no kind cluster of a run that is over\n")
+    if not dry_run:
+        docker.prune_images()
+
+
+def _fate(leftover: Leftover, *, dry_run: bool) -> str:
+    if not leftover.ours:
+        return "of a run on another machine, left alone"
+    return "would be removed" if dry_run else "is removed"

@@ -41,6 +41,8 @@ __all__ = ["KindCluster", "KindProvider", "Leftover", "leftovers"]
 _OLDEST = (0, 27)
 """Older ones cannot load images into nodes with containerd 2."""
 _NETWORK = "KIND_EXPERIMENTAL_DOCKER_NETWORK"
+_LABEL = "io.x-k8s.kind.cluster"
+"""By which kind knows the nodes of a cluster."""
 _READY_WITHIN = 60.0
 _ACCOUNT, _NAMESPACE = "holdback", "kube-system"
 _NAME = re.compile(r"hb-(?P<machine>[0-9a-f]{4})-(?P<run>[0-9a-f]{12})-(?P<name>.+)")
@@ -306,6 +308,16 @@ class Leftover:
     cluster: str
     run: str
     ours: bool
+
+    def remove(self, docker: Docker) -> None:
+        """Remove its nodes, and what they had on disk.
+
+        Raises:
+            ClusterError: the engine refuses.
+        """
+        nodes = docker("ps", "--all", "--quiet", f"--filter=label={_LABEL}={self.cluster}").split()
+        if nodes:
+            docker("rm", "--force", "--volumes", *nodes)
 
 
 def leftovers(docker: Docker) -> list[Leftover]:
