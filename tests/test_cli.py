@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,32 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
     assert "holdback doctor" in capsys.readouterr().out
+
+
+DOCKER = """#!/bin/sh
+case "$1 $2" in
+  "version --format") echo 1.2.3 ;;
+  "ps --all") case "$*" in *--quiet*) echo node-of-${4##*=} ;; *) printf "%s\\n" kind CLUSTERS ;; esac ;;
+  *) echo "$*" >>STORY ;;
+esac
+"""
+
+
+def test_clean_removes_what_is_ours_and_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Clusters of runs that are over go; those of other machines and other people stay; a dry run changes nothing."""
+    monkeypatch.setattr("socket.gethostname", lambda: "here")
+    ours, others = "hb-fcec-0123456789ab-worker", "hb-0000-0123456789ab-worker"
+    docker, story = tmp_path / "docker", tmp_path / "story"
+    docker.write_text(DOCKER.replace("CLUSTERS", f"{ours} {others}").replace("STORY", str(story)))
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert main(["clean", "--dry-run"]) == 0
+    assert f"{ours}: would be removed\n" in capsys.readouterr().out
+    assert not story.exists()
+    assert main(["clean"]) == 0
+    assert capsys.readouterr().out == f"{others}: of a run on another machine, left alone\n{ours}: is removed\n"
+    removed, pruned = story.read_text().splitlines()
+    assert removed == f"rm --force --volumes node-of-{ours}"
+    assert pruned.startswith("image prune")
