@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,7 +64,7 @@ def _missing() -> str:
         return "it needs Linux"
     if os.geteuid() != 0:
         return "it needs root"
-    needed = ("docker", "dockerd", "docker-init", "runc", "iptables", "unshare")
+    needed = ("docker", "dockerd", "docker-init", "runc", "iptables", "unshare", "sysctl")
     absent = [name for name in needed if shutil.which(name) is None]
     return f"there is no {', '.join(absent)}" if absent else ""
 
@@ -86,7 +86,7 @@ def engine() -> Iterator[dict[str, str]]:
             remedy=f"start yours and see that `docker info` works; or, as root on Debian: {_PACKAGES}",
         )
     home().mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _alone(), _machine_as_before(), open_run(logs=home() / "logs") as run, _daemon(run) as environment:
+    with _alone(), open_run(logs=home() / "logs") as run, _machine_as_before(run), _daemon(run) as environment:
         yield environment
 
 
@@ -107,19 +107,17 @@ def _alone() -> Iterator[None]:
 
 
 @contextmanager
-def _machine_as_before() -> Iterator[None]:
+def _machine_as_before(run: Run) -> Iterator[None]:
     """Raises the limit on inotify instances; at the end all that is set for the whole machine is as it was."""
-    files = [path for path in (Path("/proc/sys", name) for name in _CHANGED) if path.exists()]
-    before = {path: path.read_text() for path in files}
-    limit = Path("/proc/sys", _INOTIFY)
-    if int(before.get(limit, _INSTANCES)) < _INSTANCES:
-        limit.write_text(str(_INSTANCES))
-    try:
-        yield
-    finally:
-        for path, value in before.items():
-            with suppress(OSError):
-                path.write_text(value)
+    before = {name: path.read_text().strip() for name in _CHANGED if (path := Path("/proc/sys", name)).exists()}
+    back = ["sysctl", "--quiet", "--write", *(f"{name}={value}" for name, value in before.items())]
+    with run.if_killed(back):
+        if int(before.get(_INOTIFY, _INSTANCES)) < _INSTANCES:
+            Path("/proc/sys", _INOTIFY).write_text(str(_INSTANCES))
+        try:
+            yield
+        finally:
+            subprocess.run(back, check=False)
 
 
 @contextmanager
