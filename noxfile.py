@@ -102,6 +102,16 @@ def kind(session: nox.Session) -> None:
     session.run("python", "-m", "nodeimage", "with", "python", "-m", "pytest", *arguments)
 
 
+@nox.session(name="kind-bench")
+def kind_bench(session: nox.Session) -> None:
+    """How long kind clusters with a Kueue in each take: `nox -s kind-bench -- --clusters 3`."""
+    session.install("-e", ".[test]")
+    _need_go(session)
+    session.run("holdback", "build")
+    words = ["python", "-m", "bench.bench_kind", "--image={image}", *session.posargs]
+    session.run("python", "-m", "nodeimage", "with", *words)
+
+
 @nox.session
 def browser(session: nox.Session) -> None:
     """The report in a real Chromium, which must be on the PATH together with its chromedriver."""

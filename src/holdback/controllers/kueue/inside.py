@@ -23,9 +23,10 @@ from holdback.controllers.kueue import manifests as kueue_manifests
 from holdback.controllers.kueue.deployed import Deployed
 from holdback.controllers.kueue.hosting import Wanted
 from holdback.controllers.kueue.installing import LOG_LEVEL, configuration, install, papers, secret
+from holdback.controllers.kueue.source import KueueBuild
 from holdback.errors import ClusterError, ConfigurationError, TrafficError
 
-__all__ = ["Inside"]
+__all__ = ["Inside", "image_of"]
 
 _SECRET = "holdback-kubeconfig"  # noqa: S105 - an object's name
 _FOLDER = "/etc/holdback"
@@ -61,7 +62,7 @@ class Inside:
                 f"the webhooks of {wanted.client} cannot have a lane: they are asked within the cluster",
                 remedy="run this experiment with `--clusters local`, or with `--controllers outside`",
             )
-        image = _image(wanted)
+        image = image_of(wanted.build)
         house.house(image, wanted.build.binary)
         *objects, deployment = _objects(wanted, papers())
         install(cluster.api, objects, client=wanted.client)
@@ -91,9 +92,9 @@ def _objects(wanted: Wanted, files: dict[str, str]) -> list[dict[str, Any]]:
     return [*objects, secret(kueue_manifests.WEBHOOK_SECRET, files), deployment]
 
 
-def _image(wanted: Wanted) -> str:
-    """A name that the same executable always gets, and no other one."""
-    with wanted.build.binary.open("rb") as file:
+def image_of(build: KueueBuild) -> str:
+    """The name of the image with this Kueue: the same executable always has the same, and no other one has it."""
+    with build.binary.open("rb") as file:
         return f"holdback/kueue:{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
 
 
