@@ -181,8 +181,8 @@ class KindProvider:
                 stack.enter_context(self.run.if_killed([kind, "delete", "clusters", *full.values()]))
             made = {name: self._describe(kind, full[name]) for name in names}
             stack.callback(self._keep if self.keep else self._delete, made)
-            with self.binaries.workshop.progress.task(f"{len(names)} kind clusters") as task:
-                task.note = f"creating {', '.join(names)}"
+            with self.binaries.workshop.progress.task(f"kind clusters {', '.join(names)}") as task:
+                task.note = "being created"
                 clusters = self._create(made)
             for cluster in clusters.values():
                 stack.callback(cluster.api.close)
