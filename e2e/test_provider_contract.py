@@ -1,4 +1,7 @@
-"""What every provider of clusters does; what only some can do, the others refuse in words."""
+"""What every provider of clusters does; what only some can do, the others refuse in words.
+
+kind's part needs an engine and a node image: `nox -s kind -- e2e/test_provider_contract.py` runs it.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,16 @@ from holdback.binaries import Binaries
 from holdback.clock import poll
 from holdback.clusters import Api, Cluster, LocalProvider, Provider
 from holdback.clusters.abilities import restartable
+from holdback.clusters.docker import Docker
 from holdback.clusters.existing import Contexts, ExistingProvider, leftovers, remove
+from holdback.clusters.kind import KindProvider
+from holdback.clusters.kind import leftovers as kind_leftovers
 from holdback.clusters.kinds import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from holdback.clusters.protocols import Borrowed
 from holdback.errors import ClusterError, ConfigurationError
 from holdback.faults.injection import inject
 from holdback.faults.values import Delay
+from holdback.plugin import Settings
 from holdback.process import Run, open_run
 from holdback.process.reaper import members
 from holdback.traffic.lanes import Link
@@ -36,22 +43,25 @@ pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are non
 NAMESPACE = "contract"
 PLANNED = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}]
 CONTEXTS = (MANAGERS[0], WORKERS[0])
-_GONE_WITHIN = {"local": 5.0, "existing": 5.0}
-"""Seconds after SIGKILL until no process of a run is left."""
+_GONE_WITHIN = {"local": 5.0, "kind": 90.0, "existing": 5.0}
+"""Seconds after SIGKILL until nothing of a run is left; kind's clusters must be deleted."""
 _OWNER = """
 import sys, time
 from pathlib import Path
 from e2e.test_provider_contract import announced, provider_of
 from holdback.process import open_run
-with open_run(logs=Path(sys.argv[2])) as run, provider_of(sys.argv[1], run).clusters(["one"], ["two"]) as clusters:
+name, logs, image = sys.argv[1:]
+with open_run(logs=Path(logs)) as run, provider_of(name, run, image).clusters(["one"], ["two"]) as clusters:
     announced(clusters)
     print(run.id, flush=True)
     time.sleep(600)
 """
 
 
-def provider_of(name: str, run: Run) -> Provider:
+def provider_of(name: str, run: Run, image: str = "") -> Provider:
     """The provider of that name; the existing one finds its kubeconfig in the environment."""
+    if name == "kind":
+        return KindProvider(run, Binaries(environment=run.environment), image)
     if name == "existing":
         contexts = Contexts(CONTEXTS[:1], CONTEXTS[1:], CONTEXTS)
         return ExistingProvider(run, contexts, say=lambda _: None)
@@ -78,8 +88,10 @@ class Given:
 
 
 @contextmanager
-def ready(name: str) -> Iterator[None]:
+def ready(name: str, settings: Settings) -> Iterator[None]:
     """What the provider needs to be there before it."""
+    if name == "kind" and settings.places.clusters != "kind":
+        pytest.skip("kind is left out: `nox -s kind` has a Docker engine and a node image")
     if name != "existing":
         yield
         return
@@ -90,12 +102,14 @@ def ready(name: str) -> Iterator[None]:
         assert not any(left.values()), f"not given back: {left}"
 
 
-@pytest.fixture(scope="module", params=["local", "existing"])
-def given(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Given]:
+@pytest.fixture(scope="module", params=list(_GONE_WITHIN))
+def given(
+    request: pytest.FixtureRequest, holdback_settings: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Given]:
     name = request.param
-    with ready(name):
+    with ready(name, holdback_settings):
         with open_run(logs=tmp_path_factory.mktemp("logs")) as run:
-            provider = provider_of(name, run)
+            provider = provider_of(name, run, holdback_settings.places.kind_image)
             with provider.clusters(["one"], ["two"]) as clusters:
                 announced(clusters)
                 yield Given(name, run, provider, clusters)
@@ -129,12 +143,12 @@ def test_clusters_start(given: Given) -> None:
 def test_two_worlds_at_once(given: Given) -> None:
     """A second world has clusters of its own, or is refused in words where there are no others."""
     if given.name == "existing":
-        with pytest.raises(ConfigurationError, match="another world"), given.provider.clusters(["one"]):
+        with pytest.raises(ConfigurationError, match="another world"), given.provider.clusters(["three"]):
             pass
         return
-    with given.provider.clusters(["one"]) as others:
-        assert others["one"].access.server != given.clusters["one"].access.server
-        assert others["one"].api.get(NAMESPACES, NAMESPACE) is None
+    with given.provider.clusters(["three"]) as others:
+        assert others["three"].access.server != given.clusters["one"].access.server
+        assert others["three"].api.get(NAMESPACES, NAMESPACE) is None
     given.clusters["one"].check()
 
 
@@ -172,12 +186,12 @@ def test_restart(given: Given) -> None:
     assert cluster.api.get(NAMESPACES, NAMESPACE)
 
 
-@pytest.mark.parametrize("name", ["local", "existing"])
-def test_a_killed_owner(name: str, tmp_path: Path) -> None:
-    """After SIGKILL no process of the run is left; in a cluster of somebody's what was made is found, and can go."""
-    with ready(name):
+@pytest.mark.parametrize("name", list(_GONE_WITHIN))
+def test_a_killed_owner(name: str, holdback_settings: Settings, tmp_path: Path) -> None:
+    """After SIGKILL nothing of the run is left; in a cluster of somebody's what was made is found, and can go."""
+    with ready(name, holdback_settings):
         owner = subprocess.Popen(
-            [sys.executable, "-c", _OWNER, name, str(tmp_path)],
+            [sys.executable, "-c", _OWNER, name, str(tmp_path), holdback_settings.places.kind_image],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, _PATHS))},
@@ -188,12 +202,20 @@ def test_a_killed_owner(name: str, tmp_path: Path) -> None:
         os.killpg(owner.pid, signal.SIGKILL)
         owner.communicate()
         assert run
-        assert poll(lambda: not members(run), within=_GONE_WITHIN[name])
+        assert poll(lambda: not members(run) and not containers(name, run, tmp_path), within=_GONE_WITHIN[name])
         if name == "existing":
             with open_run(logs=tmp_path) as own, provider_of(name, own).clusters(["one"], ["two"]) as clusters:
                 for cluster in clusters.values():
                     assert [str(each) for each in leftovers(cluster.api, run)] == [f"Namespace {NAMESPACE}"]
                     remove(cluster.api, run)
+
+
+def containers(name: str, run: str, logs: Path) -> list[str]:
+    """The kind clusters that are left of a run."""
+    if name != "kind":
+        return []
+    with open_run(logs=logs) as own:
+        return [left.cluster for left in kind_leftovers(Docker(own)) if left.run == run]
 
 
 _PATHS = (Path(holdback.process.__file__).parents[2], Path(__file__).parents[1])
