@@ -163,8 +163,8 @@ class Deployed:
             self._down = False
 
     def _ready(self) -> bool:
-        pod = self._pod()
         self._follow()
+        pod = self._pod()  # asked after the container: where that is, the pod is as well
         self._refuse_restarts(pod)
         conditions = (pod or {}).get("status", {}).get("conditions") or ()
         return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
