@@ -24,7 +24,7 @@ import holdback
 def test_nothing(trial: holdback.Trial) -> None:
     trial.settle(within=1)
 """
-LIST_PINS = "from holdback.binaries.pins import pins; print(*pins())"
+LIST_PINS = "from holdback.binaries.pins import PINS; print(*(each.relative_to(PINS) for each in PINS.glob('*/*')))"
 
 
 @nox.session
@@ -59,7 +59,8 @@ def package(session: nox.Session) -> None:
     with tempfile.TemporaryDirectory(prefix="holdback-package-") as outside:
         session.run("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", outside, ".")
         (wheel,) = Path(outside).glob("holdback-*.whl")
-        pins = {path.parent.name for path in Path("src/holdback/binaries/pins").glob("*/go.sum")}
+        there = Path("src/holdback/binaries/pins")
+        pins = {str(path.relative_to(there)) for path in there.glob("*/*")}
         session.install(str(wheel))
         with session.chdir(outside):
             Path("test_example.py").write_text(EXAMPLE)

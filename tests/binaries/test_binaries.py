@@ -141,16 +141,22 @@ def test_every_pin_can_be_read() -> None:
 
 
 def test_a_key_changes_with_its_pin(tmp_path: Path) -> None:
-    """Another sum, another go.mod: another key."""
+    """Another sum, other source of our own: another key."""
     (tmp_path / "go.mod").write_text(
         "module x\n\ngo 1.26.0\n\ntool a.b/c/d\n\nrequire a.b/c v1.0.0\n", encoding="utf-8"
     )
     (tmp_path / "go.sum").write_text("one", encoding="utf-8")
     (first,) = read_pins(tmp_path)
     assert (first.package, first.version) == ("a.b/c/d", "v1.0.0")
-    key = first.key
+    keys = [first.key]
     (tmp_path / "go.sum").write_text("two", encoding="utf-8")
-    assert first.key != key
+    keys.append(first.key)
+    assert first.source == "a.b/c/d"
+    for text in ("package main", "package main // changed"):
+        (tmp_path / "main.go").write_text(text, encoding="utf-8")
+        keys.append(first.key)
+    assert first.source == "."
+    assert len(set(keys)) == len(keys)
 
 
 def test_several_executables_of_one_module_share_a_folder(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from holdback.errors import FaultError
 from holdback.faults.injection import Phase, Ways, inject
 from holdback.faults.values import Answer, Cut, Delay, Fault, Hold, Slow, TimeTravel, Toxic, Unobserved
+from holdback.traffic.inforce import Lease
 from holdback.traffic.lanes import Lane, Link, Side
 from holdback.traffic.network import Network
 
@@ -24,42 +25,50 @@ class Ledger:
 
     def __init__(self, *, start: Sequence[str] = (), end: Sequence[str] = ()) -> None:
         self.entries: list[str] = []
+        self.leases: list[Lease] = []
         self._no_start, self._no_end = start, end
 
     def delay(
-        self, lanes: Sequence[Lane], milliseconds: float, jitter: float = 0, *, of: Side = "answers"
+        self, lanes: Sequence[Lane], milliseconds: float, jitter: float = 0, *, of: Side = "answers", lease: Lease
     ) -> AbstractContextManager[None]:
-        return self._one("delay", lanes, f" {milliseconds:g}~{jitter:g} of {of}")
+        return self._one("delay", lanes, lease, f" {milliseconds:g}~{jitter:g} of {of}")
 
-    def hold(self, lanes: Sequence[Lane], *, of: Side = "answers") -> AbstractContextManager[None]:
-        return self._one("hold", lanes, f" of {of}")
+    def hold(self, lanes: Sequence[Lane], *, of: Side = "answers", lease: Lease) -> AbstractContextManager[None]:
+        return self._one("hold", lanes, lease, f" of {of}")
 
-    def cut(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]:
-        return self._one("cut", lanes)
+    def cut(self, lanes: Sequence[Lane], *, lease: Lease) -> AbstractContextManager[None]:
+        return self._one("cut", lanes, lease)
 
     def slow(
-        self, lanes: Sequence[Lane], kilobytes_per_second: int, *, of: Side = "answers"
+        self, lanes: Sequence[Lane], kilobytes_per_second: int, *, of: Side = "answers", lease: Lease
     ) -> AbstractContextManager[None]:
-        return self._one("slow", lanes, f" {kilobytes_per_second} of {of}")
+        return self._one("slow", lanes, lease, f" {kilobytes_per_second} of {of}")
 
     def toxic(
-        self, lanes: Sequence[Lane], kind: str, attributes: Mapping[str, int], *, of: Side = "answers"
+        self, lanes: Sequence[Lane], kind: str, attributes: Mapping[str, int], *, of: Side = "answers", lease: Lease
     ) -> AbstractContextManager[None]:
-        return self._one("toxic", lanes, f" {kind} {dict(attributes)} of {of}")
+        return self._one("toxic", lanes, lease, f" {kind} {dict(attributes)} of {of}")
 
     def answer(
-        self, lanes: Sequence[Lane], status: int, *, times: int | None = None, retry_after: int | None = None
+        self,
+        lanes: Sequence[Lane],
+        status: int,
+        *,
+        times: int | None = None,
+        retry_after: int | None = None,
+        lease: Lease,
     ) -> AbstractContextManager[None]:
-        return self._one("answer", lanes, f" {status} {times} times after {retry_after}")
+        return self._one("answer", lanes, lease, f" {status} {times} times after {retry_after}")
 
-    def unobserved(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]:
-        return self._one("unobserved", lanes)
+    def unobserved(self, lanes: Sequence[Lane], *, lease: Lease) -> AbstractContextManager[None]:
+        return self._one("unobserved", lanes, lease)
 
-    def travel(self, lanes: Sequence[Lane]) -> AbstractContextManager[None]:
-        return self._one("travel", lanes)
+    def travel(self, lanes: Sequence[Lane], *, lease: Lease) -> AbstractContextManager[None]:
+        return self._one("travel", lanes, lease)
 
     @contextmanager
-    def _one(self, way: str, lanes: Sequence[Lane], detail: str = "") -> Iterator[None]:
+    def _one(self, way: str, lanes: Sequence[Lane], lease: Lease, detail: str = "") -> Iterator[None]:
+        self.leases.append(lease)
         if way in self._no_start:
             raise FaultError(f"{way} does not start")
         self.entries.append(f"{way}{detail} on {' '.join(lane.kind for lane in lanes)}")
@@ -79,9 +88,10 @@ FAULTS: list[Fault] = [Delay(LINK.reads, 100, 5), Hold(LINK.watch("workloads"), 
 
 def test_each_fault_reaches_the_network_as_what_it_is() -> None:
     """Delay, hold and cut start in order on the lanes of their targets, end in reverse, and all of it is recorded."""
-    ledger = Ledger()
-    with inject(ledger, FAULTS, ledger.record):
+    ledger, lease = Ledger(), Lease("it-control-001", 60)
+    with inject(ledger, FAULTS, ledger.record, lease):
         ledger.entries.append("inside")
+    assert ledger.leases == [lease] * len(FAULTS)
     assert ledger.entries == [
         "delay 100~5 of answers on reads",
         "started Delay 1",
@@ -113,9 +123,10 @@ def test_each_fault_reaches_the_network_as_what_it_is() -> None:
 )
 def test_each_other_fault_does_as_well(fault: Fault, asked: str) -> None:
     """Every other fault on traffic is asked of the network with all that it says, and recorded."""
-    ledger = Ledger()
-    with inject(ledger, [fault], ledger.record):
+    ledger, lease = Ledger(), Lease("it-control-001", 60)
+    with inject(ledger, [fault], ledger.record, lease):
         pass
+    assert ledger.leases == [lease]
     assert ledger.entries[0] == asked
     assert [entry.split()[0] for entry in ledger.entries[1:]] == ["started", "end", "ended"]
 

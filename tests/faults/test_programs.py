@@ -12,7 +12,7 @@ from holdback.faults.injection import inject
 from holdback.faults.programs import Dead, Paused
 from holdback.faults.values import Kill, Pause, Restart
 from holdback.process import Child, Program, Run, await_ready, open_run, start
-from holdback.traffic.inforce import InForce, in_force
+from holdback.traffic.inforce import InForce, Lease, in_force
 from tests.faults.test_injection import Ledger
 
 # Counts its starts, so that "ready" is a new word each time.
@@ -126,7 +126,7 @@ def test_somebody_elses_end_is_told(server: Server, kind: type[Paused] | type[De
 @pytest.mark.parametrize("kind", [Paused, Dead])
 def test_a_lease_brings_the_process_back(server: Server, kind: type[Paused] | type[Dead]) -> None:
     """A fault that nobody ends is undone after its lease, and its end says so."""
-    fault = InForce("it", kind(server.program), 0.1)
+    fault = InForce("it", kind(server.program), Lease(seconds=0.1))
     fault.start()
     assert poll(lambda: not server.program.paused() and not server.program.down(), within=5)
     with pytest.raises(FaultError, match=r"lease of 0\.1 s"):

@@ -18,6 +18,7 @@ from holdback.clock import poll
 from holdback.clusters.access import Access
 from holdback.errors import ConfigurationError, FaultError, TrafficError
 from holdback.process import Run
+from holdback.traffic.inforce import Lease
 from holdback.traffic.lanes import Lane, Link, Pipe
 from holdback.traffic.listening import connections
 from holdback.traffic.network import Network, network
@@ -393,6 +394,14 @@ def test_a_watch_that_does_not_come_back_is_told(net: Network, watch: Begin, mon
         pass
 
 
+def test_a_toxic_names_its_owner(net: Network) -> None:
+    """What is left in force says whose it is, to us and to whoever else asks Toxiproxy."""
+    lease = Lease("it-[a b]-control-001")
+    with net.delay([LINK.reads], 1, lease=lease), net.hold([LINK.reads], lease=lease):
+        assert len(residue := net.residue()) == 2
+        assert all(line.endswith("-of-it-_a_b_-control-001") for line in residue)
+
+
 def test_residue_names_lanes_while_a_fault_is_in_force(net: Network, way: Way) -> None:
     """`residue` shows each lane of a fault, and nothing once it is over."""
     with way(net, [LINK.reads, LINK.writes]):
@@ -431,7 +440,7 @@ def test_a_delay_that_toxiproxy_cannot_do_is_refused(net: Network, milliseconds:
 
 def test_an_overdue_fault_is_ended_and_reported(net: Network, client: httpx.Client) -> None:
     """A fault that outlives its lease is ended by itself, and its block's end says so."""
-    with pytest.raises(FaultError, match=r"lease of 0\.1 s"), net.hold([LINK.reads], lease=0.1):
+    with pytest.raises(FaultError, match=r"lease of 0\.1 s"), net.hold([LINK.reads], lease=Lease(seconds=0.1)):
         assert client.get("/api/v1/pods").status_code == 200
         assert poll(lambda: not net.residue(), within=5) is not None
 

@@ -114,7 +114,7 @@ class Binaries:
         source = Source(
             wanted.name,
             wanted.directory,
-            wanted.package,
+            wanted.source,
             wanted.stamps,
             alternatives=f"name a ready executable in {_variable(wanted.name)}",
         )

@@ -1,7 +1,8 @@
 """The pinned executables: a go.mod and a go.sum each, in the folder `pins/`.
 
 A pin's go.mod names the package to build in a `tool` line; go.sum lets Go verify every module it takes. Executables
-of one module may share a folder.
+of one module may share a folder. Where the folder has Go source of its own, that is built instead: a main package of ours
+around the module that holds the package.
 """
 
 from __future__ import annotations
@@ -45,6 +46,15 @@ class Pin:
     """Of the module that holds the package, with its leading v."""
 
     @property
+    def source(self) -> str:
+        """What is built, as Go is told in the pin's folder."""
+        return "." if self._own else self.package
+
+    @property
+    def _own(self) -> list[Path]:
+        return sorted(self.directory.glob("*.go"))
+
+    @property
     def stamps(self) -> dict[str, str]:
         """The Go variables that the linker sets, because without them the executable does not know its version."""
         plain = self.version.removeprefix("v")
@@ -69,6 +79,7 @@ class Pin:
             self.package.encode(),
             repr(self.stamps).encode(),
             host().encode(),
+            *(path.read_bytes() for path in self._own),
         ]
         digest = hashlib.sha256()
         for part in parts:

@@ -6,14 +6,26 @@ import contextlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from holdback.errors import FaultError, HoldbackError
 
-__all__ = ["LEASE", "Effect", "InForce", "in_force"]
+__all__ = ["UNOWNED", "Effect", "InForce", "Lease", "in_force"]
 
-LEASE = 120.0
-"""Seconds after which a fault that nobody ended is ended by itself."""
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Whose a fault is, and for how many seconds at most: one that nobody has ended by then is ended by itself.
+
+    `owner` is a trial's id, empty for nobody's. Toxics carry it in their names.
+    """
+
+    owner: str = ""
+    seconds: float = 120.0
+
+
+UNOWNED = Lease()
 
 
 class Effect(Protocol):
@@ -30,15 +42,16 @@ class Effect(Protocol):
 
 
 class InForce:
-    """One fault, ended once: by whoever started it or, when that takes too long, by its lease (seconds)."""
+    """One fault, ended once: by whoever started it or, when that takes too long, by its lease."""
 
-    def __init__(self, what: str, effect: Effect, lease: float) -> None:
+    def __init__(self, what: str, effect: Effect, lease: Lease) -> None:
         self._what = what
         self._effect = effect
         self._lease = lease
-        self._timer = threading.Timer(lease, self._expire)
+        self._timer = threading.Timer(lease.seconds, self._expire)
         self._timer.daemon = True
         self._lock = threading.Lock()
+        self._ended = False
         self._expired = False
 
     def start(self) -> None:
@@ -67,9 +80,10 @@ class InForce:
         with self._lock:
             if self._expired:
                 raise FaultError(
-                    f"{self._what}: still in force after its lease of {self._lease:g} s, so it was ended then",
-                    remedy="end it sooner, or give it a longer lease",
+                    f"{self._what}: not ended within its lease of {self._lease.seconds:g} s, which then took it away",
+                    remedy="let its block or its end trigger come sooner",
                 )
+            self._ended = True
             lost = self._effect.undo()
             left = self._effect.left()
         if left:
@@ -85,6 +99,8 @@ class InForce:
 
     def _expire(self) -> None:
         with self._lock:
+            if self._ended:
+                return  # at this very moment; what is in force there by now is somebody else's
             self._expired = True
             # When this fails things stay as they are, and whoever comes next sees it: end, residue or check.
             with contextlib.suppress(HoldbackError):
@@ -92,7 +108,7 @@ class InForce:
 
 
 @contextmanager
-def in_force(what: str, effect: Effect, lease: float = LEASE) -> Iterator[None]:
+def in_force(what: str, effect: Effect, lease: Lease = UNOWNED) -> Iterator[None]:
     """The effect within the block, and verified gone after it, whatever ends the block.
 
     Raises:

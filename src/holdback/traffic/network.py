@@ -42,7 +42,7 @@ from holdback.errors import ConfigurationError, FaultError, HoldbackError, Traff
 from holdback.process import Run
 from holdback.traffic.answers import Answered, Expired, Reply, Times
 from holdback.traffic.effects import Closed, Detour, Toxics
-from holdback.traffic.inforce import LEASE, in_force
+from holdback.traffic.inforce import UNOWNED, Lease, in_force
 from holdback.traffic.lanes import Lane, Link, Pipe, Side
 from holdback.traffic.listening import connections
 from holdback.traffic.router import Entrance, Router, router
@@ -119,7 +119,7 @@ class Network:
         jitter: float = 0,
         *,
         of: Side = "answers",
-        lease: float = LEASE,
+        lease: Lease = UNOWNED,
     ) -> AbstractContextManager[None]:
         """Everything the clusters send back on these lanes, or are sent, arrives that much later.
 
@@ -138,10 +138,10 @@ class Network:
         return self._single(what, lanes, lease, of, kind="latency", attributes=attributes)
 
     @contextmanager
-    def hold(self, lanes: Sequence[Lane], *, of: Side = "answers", lease: float = LEASE) -> Iterator[None]:
+    def hold(self, lanes: Sequence[Lane], *, of: Side = "answers", lease: Lease = UNOWNED) -> Iterator[None]:
         """Nothing the clusters send on these lanes, or are sent, arrives until the end; then all does, in order.
 
-        `lease` is the longest it may last, in seconds.
+        `lease` says whose it is and how long it may last at most.
 
         Raises:
             FaultError: an unknown lane; or at the end: not verified gone, or ended before by its lease or by
@@ -150,12 +150,12 @@ class Network:
         """
         stream = _STREAMS[of]
         chosen, toxics = self._toxics(
-            "hold", lanes, lambda proxy, name: Toxic(proxy, name, "latency", {"latency": _HOUR}, stream)
+            "hold", lanes, lease, lambda proxy, name: Toxic(proxy, name, "latency", {"latency": _HOUR}, stream)
         )
         with self._last("hold", toxics), in_force(f"hold on {_names(chosen)}", Toxics(self._toxiproxy, toxics), lease):
             yield
 
-    def cut(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
+    def cut(self, lanes: Sequence[Lane], *, lease: Lease = UNOWNED) -> AbstractContextManager[None]:
         """Open connections of these lanes are closed, and new ones refused until the end.
 
         The client sees a stream that breaks off, or a request without an answer. Raises as `hold` does.
@@ -165,7 +165,7 @@ class Network:
         return in_force(f"cut on {_names(chosen)}", effect, lease)
 
     def slow(
-        self, lanes: Sequence[Lane], kilobytes_per_second: int, *, of: Side = "answers", lease: float = LEASE
+        self, lanes: Sequence[Lane], kilobytes_per_second: int, *, of: Side = "answers", lease: Lease = UNOWNED
     ) -> AbstractContextManager[None]:
         """Each connection of these lanes gets no more than that through. Raises as `hold` does."""
         what, attributes = f"slowness of {kilobytes_per_second} kB/s", {"rate": kilobytes_per_second}
@@ -178,7 +178,7 @@ class Network:
         attributes: Mapping[str, int],
         *,
         of: Side = "answers",
-        lease: float = LEASE,
+        lease: Lease = UNOWNED,
     ) -> AbstractContextManager[None]:
         """Any toxic that Toxiproxy knows, which refuses all others. Raises as `hold` does."""
         return self._single(f"{kind} toxic", lanes, lease, of, kind=kind, attributes=attributes)
@@ -191,7 +191,7 @@ class Network:
         *,
         times: int | None = None,
         retry_after: int | None = None,
-        lease: float = LEASE,
+        lease: Lease = UNOWNED,
     ) -> Iterator[None]:
         """The router answers the lanes' requests with this HTTP status, all of them or so many.
 
@@ -210,7 +210,7 @@ class Network:
             )
 
     @contextmanager
-    def unobserved(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> Iterator[None]:
+    def unobserved(self, lanes: Sequence[Lane], *, lease: Lease = UNOWNED) -> Iterator[None]:
         """What happens within the block is never seen by the watches of these lanes, only what has become of it.
 
         At the end they break off; what was held for them is lost, and going on from where they were is refused until
@@ -228,7 +228,7 @@ class Network:
             yield
             after.enter_context(self._expired(lanes, lease))
 
-    def travel(self, lanes: Sequence[Lane], *, lease: float = LEASE) -> AbstractContextManager[None]:
+    def travel(self, lanes: Sequence[Lane], *, lease: Lease = UNOWNED) -> AbstractContextManager[None]:
         """These lanes lead to the second API server of their cluster; open connections end at both changes.
 
         Raises:
@@ -293,23 +293,26 @@ class Network:
         self,
         what: str,
         lanes: Sequence[Lane],
-        lease: float,
+        lease: Lease,
         of: Side,
         *,
         kind: str,
         attributes: Mapping[str, int],
     ) -> AbstractContextManager[None]:
         stream = _STREAMS[of]
-        chosen, toxics = self._toxics(what, lanes, lambda proxy, name: Toxic(proxy, name, kind, attributes, stream))
+        chosen, toxics = self._toxics(
+            what, lanes, lease, lambda proxy, name: Toxic(proxy, name, kind, attributes, stream)
+        )
         self._refuse_behind_a_hold(what, toxics)
         return in_force(f"{what} on {_names(chosen)}", Toxics(self._toxiproxy, toxics), lease)
 
     def _toxics(
-        self, what: str, lanes: Sequence[Lane], toxic: Callable[[str, str], Toxic]
+        self, what: str, lanes: Sequence[Lane], lease: Lease, toxic: Callable[[str, str], Toxic]
     ) -> tuple[tuple[Lane, ...], list[Toxic]]:
-        """The lanes, and `toxic` for each, given a proxy and a name that no other fault has."""
+        """The lanes, and `toxic` for each, given a proxy and a name that no other fault has, with its owner."""
         chosen = self._chosen(what, lanes)
-        name = f"{what.partition(' ')[0]}-{next(self._numbers)}"
+        owner = f"-of-{_slug(lease.owner)}" if lease.owner else ""
+        name = f"{_slug(what.partition(' ')[0])}-{next(self._numbers)}{owner}"
         return chosen, [toxic(self._proxies[lane], name) for lane in chosen]
 
     @contextmanager
@@ -354,7 +357,7 @@ class Network:
         return [self._proxies[lane] for lane in chosen]
 
     @contextmanager
-    def _expired(self, lanes: Sequence[Lane], lease: float) -> Iterator[None]:
+    def _expired(self, lanes: Sequence[Lane], lease: Lease) -> Iterator[None]:
         """Watches from before are refused from now on, until each that is open now has been."""
         what = f"expiry on {_names(lanes)}"
         broken = sum(connections(self._toxiproxy.process, self._ports[lane]) for lane in lanes)
@@ -401,7 +404,7 @@ def network(
             link: _entrance(run, toxiproxy, proxies, link, access, address=address) for link, access in links.items()
         }
         # Toxiproxy's port tells the files of one run's networks apart.
-        number = toxiproxy.process.name.rpartition("-")[2]
+        number = toxiproxy.port
         log = run.logs / f"router-access-{number}.log"
         certificate, key = authority.issue("holdback-router", ips=[address]).write(run.directory, f"router-{number}")
         caddy = stack.enter_context(

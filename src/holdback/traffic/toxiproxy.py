@@ -4,11 +4,15 @@ The library keeps the server's address in a class attribute and asks without a t
 here: its `APIConsumer` is replaced, in its own modules, by one that asks through the connections of the
 `Toxiproxy` that is being used, and that behaves as before for anybody else. So one process can use any number
 of servers, from any number of threads, over connections that stay open.
+
+Toxiproxy itself asks nobody who he is. The executable built from our pin puts a check of a bearer token before its API
+(`binaries/pins/toxiproxy-server/main.go`), and one that lacks it is not used.
 """
 
 from __future__ import annotations
 
 import contextlib
+import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -26,8 +31,9 @@ from toxiproxy.api import APIConsumer
 from toxiproxy.exceptions import NotFound, ProxyExists
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool
 
+from holdback.certificates import write_private
 from holdback.clock import poll
-from holdback.errors import TrafficError
+from holdback.errors import ProcessExited, TrafficError
 from holdback.process import Child, Run, await_ready, child
 from holdback.traffic.listening import abandoned, listens
 
@@ -39,6 +45,8 @@ _PATIENCE = 10.0
 _LONG = 1000
 """Milliseconds of latency from which on more than a little may be held."""
 _NOTICED_WITHIN = 2.0
+_USAGE = 100
+"""Lines at the end of a log in which the reason precedes a program's usage."""
 _AT_ONCE = 4
 """Requests at the same time: a fault on all lanes of a few links should come into force at one moment."""
 
@@ -98,8 +106,9 @@ class Toxic:
 class Toxiproxy:
     """A running toxiproxy-server of our own; every method raises TrafficError when it is gone or refuses."""
 
-    def __init__(self, process: Child, port: int, ports: Callable[[], int]) -> None:
+    def __init__(self, process: Child, port: int, token: str, ports: Callable[[], int]) -> None:
         self.process = process
+        self.port = port
         # Ours for the whole run: a proxy gives up its port while it is closed, or to lead elsewhere.
         self._ports = ports
         self._listening: dict[str, int] = {}
@@ -108,9 +117,20 @@ class Toxiproxy:
         self._closing = threading.RLock()
         self._locks: dict[str, threading.Lock] = {}
         # Plain urllib3: it takes half the time of httpx or requests, and minds no HTTP_PROXY of the user's shell.
-        self._pool = HTTPConnectionPool("127.0.0.1", port, maxsize=_AT_ONCE, timeout=_PATIENCE, retries=False)
+        self._pool = _connections(port, {"Authorization": f"Bearer {token}"})
         self._api = toxiproxy.server.Toxiproxy()
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="toxiproxy")
+
+    def check_guarded(self) -> None:
+        """Prove that who does not bear the run's token is refused.
+
+        Raises:
+            TrafficError: he is not.
+        """
+        with self._asking("refuse strangers"), _connections(self.port) as strange:
+            status = strange.request("GET", "/version").status
+        if status != HTTPStatus.UNAUTHORIZED:
+            raise _unguarded(f"it answers {status} to who has none")
 
     def leave(self) -> None:
         """Close the connections to the server; the server goes on."""
@@ -156,9 +176,15 @@ class Toxiproxy:
         return True
 
     def _for_all(self, items: Sequence[T], act: Callable[[T], bool]) -> list[bool]:
-        """Act on all at the same time and wait for all, then raise what went wrong."""
+        """Act on all at the same time and wait for all, then raise what went wrong. Afterwards nothing is under way."""
         futures = [self._threads.submit(act, item) for item in items]
-        wait(futures)
+        try:
+            wait(futures)
+        except BaseException:  # Ctrl-C: what came only now could not be taken back any more
+            for future in futures:
+                future.cancel()
+            wait(futures)
+            raise
         return [future.result() for future in futures]
 
     def _lock(self, proxy: str) -> threading.Lock:
@@ -272,6 +298,12 @@ class Toxiproxy:
         return f"; its process {self.process.pid} has ended, the end of its log:\n{self.process.log_tail()}"
 
 
+def _connections(port: int, headers: Mapping[str, str] | None = None) -> HTTPConnectionPool:
+    return HTTPConnectionPool(
+        "127.0.0.1", port, maxsize=_AT_ONCE, timeout=_PATIENCE, retries=False, headers=dict(headers or {})
+    )
+
+
 def _proxy(name: str) -> Any:
     """The library's handle of a proxy, without asking the server for it first."""
     return toxiproxy.proxy.Proxy(name=name, upstream="", enabled=True, listen="")
@@ -279,29 +311,36 @@ def _proxy(name: str) -> Any:
 
 @contextmanager
 def toxiproxy_server(run: Run, executable: Path) -> Iterator[Toxiproxy]:
-    """A toxiproxy-server on loopback for as long as the context lasts.
+    """A toxiproxy-server on loopback for as long as the context lasts; its API needs a token that only we have.
 
     Raises:
-        TrafficError, ProcessExited, NotReady: it did not come up.
+        TrafficError: it is one that asks for no token.
+        ProcessExited, NotReady: it did not come up.
     """
-    port = run.port()
-    argv: list[str | Path] = [executable, "-host", "127.0.0.1", "-port", str(port)]
-    with child(run, f"toxiproxy-{port}", argv, env={"LOG_LEVEL": "warn"}) as process:
-        server = Toxiproxy(process, port, run.port)
+    port, token = run.port(), secrets.token_urlsafe(32)
+    file = write_private(run.folder(f"toxiproxy-{port}") / "token", token)
+    argv: list[str | Path] = [executable, "-port", str(port), "-token-file", file]
+    with child(run, f"toxiproxy-{port}", argv) as process:
+        server = Toxiproxy(process, port, token, run.port)
         try:
-            await_ready(process, lambda: _is_up(process, port), within=15.0, what="Toxiproxy listens")
+            _await_up(process, port)
+            server.check_guarded()
             yield server
         finally:
             server.leave()
 
 
-def _is_up(process: Child, port: int) -> bool:
-    if listens(process, [port]):
-        return True
-    # One that cannot have its port neither ends nor listens.
-    if "Server finished with error" in (said := process.log_tail()):
-        raise TrafficError(
-            f"Toxiproxy cannot listen on port {port}:\n{said}",
-            remedy=f"`ss -ltnp` shows what has port {port}; end it, or start again to get another port",
-        )
-    return False
+def _await_up(process: Child, port: int) -> None:
+    try:
+        await_ready(process, lambda: listens(process, [port]), within=15.0, what="Toxiproxy listens")
+    except ProcessExited as error:
+        if "not defined: -token-file" in process.log_tail(_USAGE):
+            raise _unguarded("it knows of none") from error
+        raise
+
+
+def _unguarded(how: str) -> TrafficError:
+    return TrafficError(
+        f"this toxiproxy-server does not ask for the run's token: {how}",
+        remedy="unset HOLDBACK_TOXIPROXY_SERVER; `holdback build` makes one that asks",
+    )

@@ -21,6 +21,7 @@ from holdback.history.events import FaultChange, Note
 from holdback.history.history import History
 from holdback.history.recorder import Recorder
 from holdback.oracles.judgement import Finding, Judgement, Oracle, judge
+from holdback.traffic.inforce import Lease
 from holdback.traffic.lanes import Lane, Link
 from holdback.trials.scheduled import SCENARIO, Cause, Scheduled
 
@@ -244,12 +245,12 @@ class Trial:
         return {str(target): target for target in targets}
 
     def _put(self, injection: Injection) -> AbstractContextManager[object]:
-        network = self.world.network
+        network, lease = self.world.network, Lease(self.id)
         if injection.start is None and injection.end is None:
-            return inject(network, injection.faults, self._changed)
+            return inject(network, injection.faults, self._changed, lease)
         scheduled = Scheduled(
             injection,
-            partial(inject, network),
+            partial(inject, network, lease=lease),
             self.world.recorder,
             window=self._opened(),
             changed=self._changed,
