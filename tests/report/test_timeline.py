@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from holdback.history.events import Note, Request, Step
+from holdback.history.events import FaultChange, Note, Request, Step
 from holdback.history.history import History
 from holdback.report.kueue import DESCRIBERS
 from holdback.report.timeline import timeline
@@ -68,6 +68,19 @@ def test_deleting_what_is_gone_is_no_refusal() -> None:
     history = replace(stuck(), events=(*stuck().events, gone))
     assert told(history) == told(stuck())
     assert told(history, requests=True)[-1][2] == f"{CLIENT} > worker1: 404 DELETE jobs/a"
+
+
+def test_a_triggered_fault_says_what_brought_it_about() -> None:
+    """A fault that started or ended at an event names it, and how many milliseconds later it was complete."""
+    seen = "workloads on worker*: status.conditions[Evicted].status=True + 0.5 s"
+    events = [
+        FaultChange(START, "hold a>b", "started", blocks=True, trigger=seen, reaction=0.0034),
+        FaultChange(START + 2, "hold a>b", "ended", blocks=True, trigger="end of cut a>b"),
+    ]
+    assert [text for _, _, text in told(replace(stuck(), events=tuple(events)))] == [
+        f"hold a>b started, 3 ms after {seen}",
+        "hold a>b ended, end of cut a>b",
+    ]
 
 
 def test_long_names_lose_their_middle() -> None:

@@ -51,7 +51,7 @@ def timeline(
             case Step():
                 teller.tell(index, event, "step", _step(event), "step")
             case FaultChange():
-                teller.tell(index, event, "fault", f"{event.fault} {event.phase}", "fault")
+                teller.tell(index, event, "fault", _fault(event), "fault")
             case Note():
                 teller.tell(index, event, event.source, event.text, "note")
             case ObjectChange() if _is_ours(history, event) and (shadow or event.view == "truth"):
@@ -147,6 +147,12 @@ def _refused(request: Request) -> bool:
     """A write that was not accepted; deleting what is gone is no refusal."""
     gone = request.method == "DELETE" and request.status == 404
     return request.method not in _READS and request.status >= 400 and not gone
+
+
+def _fault(change: FaultChange) -> str:
+    """With what brought it about, and how much later than that it was complete, unless it was the scenario itself."""
+    late = "" if change.reaction is None else f"{change.reaction * 1000:.0f} ms after "
+    return f"{change.fault} {change.phase}{f', {late}{change.trigger}' if change.trigger else ''}"
 
 
 def _step(step: Step) -> str:
