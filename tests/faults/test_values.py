@@ -1,12 +1,30 @@
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from holdback.errors import ConfigurationError
-from holdback.faults.values import Answer, Cut, Delay, Fault, Hold, Slow, TimeTravel, Toxic, Unobserved
+from holdback.faults.values import (
+    Answer,
+    Cut,
+    Delay,
+    Fault,
+    Hold,
+    Kill,
+    Pause,
+    Restart,
+    Slow,
+    TimeTravel,
+    Toxic,
+    Unobserved,
+)
+from holdback.process import Running
 from holdback.traffic.lanes import Lane, Link, Pipe
 
 LINK = Link("kueue", "worker1", ("workloads",))
+SERVER = cast(Running, "server")
+"""Stands for a process: a value only asks it for its name."""
 
 
 @pytest.mark.parametrize(("milliseconds", "jitter"), [(-1, 0), (1, -1)])
@@ -32,6 +50,9 @@ def test_a_negative_delay_is_refused(milliseconds: float, jitter: float) -> None
         (Answer(LINK, 429, times=2, retry_after=1), "answer 429 (retry after 1 s) 2 times on kueue>worker1"),
         (Unobserved(LINK.watches), "unobserved kueue>worker1/watches"),
         (TimeTravel(LINK), "time travel of kueue>worker1"),
+        (Pause(SERVER), "pause server"),
+        (Kill(SERVER), "kill server"),
+        (Restart(SERVER), "restart server"),
     ],
 )
 def test_a_fault_describes_itself(fault: Fault, text: str) -> None:
@@ -63,5 +84,6 @@ def test_only_watches_go_unobserved(target: Lane) -> None:
 
 
 def test_every_fault_can_be_a_key() -> None:
-    """Faults are hashable, those with attributes too, so that they can be told apart in a dictionary."""
-    assert len({Toxic(LINK, "slicer", {"delay": 1}), Toxic(LINK, "slicer", {"delay": 2}), Cut(LINK)}) == 3
+    """Faults are hashable and differ by kind and by all that they say, so that a dictionary can tell them apart."""
+    different = [Toxic(LINK, "slicer", {"delay": 1}), Toxic(LINK, "slicer", {"delay": 2}), Cut(LINK)]
+    assert len({*different, Pause(SERVER), Kill(SERVER), Restart(SERVER)}) == 6

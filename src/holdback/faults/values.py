@@ -209,36 +209,29 @@ class TimeTravel:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class _OnProgram:
+    """What all faults on processes have; each says itself what it does."""
+
+    blocks: ClassVar[bool] = True
+    target: Running
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__.lower()} {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pause(_OnProgram):
     """The process stands still (SIGSTOP) until the fault ends; its connections stay open. Then it works again."""
 
-    blocks: ClassVar[bool] = True
-    target: Running
-
-    def __str__(self) -> str:
-        return f"pause {self.target}"
-
 
 @dataclass(frozen=True, slots=True)
-class Kill:
+class Kill(_OnProgram):
     """The process is killed (SIGKILL) and gone until the fault ends; then it is started again and ready."""
 
-    blocks: ClassVar[bool] = True
-    target: Running
-
-    def __str__(self) -> str:
-        return f"kill {self.target}"
-
 
 @dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(_OnProgram):
     """The process is killed (SIGKILL) and started again at once. The fault is over when it is ready."""
-
-    blocks: ClassVar[bool] = True
-    target: Running
-
-    def __str__(self) -> str:
-        return f"restart {self.target}"
 
 
 def _words(of: Side) -> str:
