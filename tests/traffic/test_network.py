@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -22,6 +22,7 @@ from holdback.traffic.inforce import Lease
 from holdback.traffic.lanes import Lane, Link, Pipe
 from holdback.traffic.listening import connections
 from holdback.traffic.network import Network, network
+from holdback.traffic.toxiproxy import Toxic
 from tests.traffic.client import PATIENCE, Watch, async_client
 from tests.traffic.client import client as connect
 from tests.traffic.conftest import LINK, OTHER, TOKEN
@@ -254,6 +255,23 @@ def test_nothing_comes_behind_a_hold(net: Network, watch: Begin, cluster: Upstre
     assert held.has(1)
     with WAYS[kind](net, [LINK.watch("workloads")]):
         pass
+
+
+def test_a_hold_that_begins_at_the_same_moment_is_noticed(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delay that is put on a lane while another thread's hold begins there is refused: it may have come behind it."""
+    lanes, add = [LINK.watch("workloads")], net._toxiproxy.add
+    hold = net.hold(lanes)
+
+    def hold_first(toxics: Sequence[Toxic]) -> None:
+        monkeypatch.setattr(net._toxiproxy, "add", add)
+        hold.__enter__()
+        add(toxics)
+
+    monkeypatch.setattr(net._toxiproxy, "add", hold_first)
+    with pytest.raises(FaultError, match="held already"), net.delay(lanes, 1):
+        pytest.fail("the fault must not be in force")
+    assert len(net.residue()) == 1
+    hold.__exit__(None, None, None)
 
 
 def test_a_slow_lane_passes_so_many_bytes_a_second(net: Network, client: httpx.Client) -> None:

@@ -39,7 +39,7 @@ from holdback.clusters.access import Access
 from holdback.clusters.api import Api
 from holdback.clusters.protocols import LOOPBACK
 from holdback.errors import ConfigurationError, FaultError, HoldbackError, TrafficError
-from holdback.process import Run
+from holdback.process import Child, Run
 from holdback.traffic.answers import Answered, Expired, Reply, Times
 from holdback.traffic.effects import Closed, Detour, Toxics
 from holdback.traffic.inforce import UNOWNED, Lease, in_force
@@ -84,6 +84,11 @@ class Network:
         self._seconds: dict[str, str] = {}
         self._held: set[tuple[str, str]] = set()
         self._holding = threading.Lock()
+
+    @property
+    def processes(self) -> tuple[Child, Child]:
+        """The router and Toxiproxy."""
+        return self._router.process, self._toxiproxy.process
 
     def access(self, link: Link, token: str) -> Access:
         """What the link's client needs for its kubeconfig, with its own bearer token; the router refuses all others.
@@ -266,7 +271,7 @@ class Network:
         Raises:
             TrafficError: one of them is dead, was restarted by somebody else, or does not answer.
         """
-        for process in (self._router.process, self._toxiproxy.process):
+        for process in self.processes:
             try:
                 process.check()
             except HoldbackError as error:
@@ -289,6 +294,7 @@ class Network:
                 f"the router does not answer: {error}", remedy=f"its log: {self._router.process.log}"
             ) from error
 
+    @contextmanager
     def _single(
         self,
         what: str,
@@ -298,13 +304,15 @@ class Network:
         *,
         kind: str,
         attributes: Mapping[str, int],
-    ) -> AbstractContextManager[None]:
+    ) -> Iterator[None]:
         stream = _STREAMS[of]
         chosen, toxics = self._toxics(
             what, lanes, lease, lambda proxy, name: Toxic(proxy, name, kind, attributes, stream)
         )
         self._refuse_behind_a_hold(what, toxics)
-        return in_force(f"{what} on {_names(chosen)}", Toxics(self._toxiproxy, toxics), lease)
+        with in_force(f"{what} on {_names(chosen)}", Toxics(self._toxiproxy, toxics), lease):
+            self._refuse_behind_a_hold(what, toxics)  # a hold may have begun meanwhile: which was first?
+            yield
 
     def _toxics(
         self, what: str, lanes: Sequence[Lane], lease: Lease, toxic: Callable[[str, str], Toxic]

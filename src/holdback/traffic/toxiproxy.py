@@ -16,7 +16,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -177,8 +177,10 @@ class Toxiproxy:
 
     def _for_all(self, items: Sequence[T], act: Callable[[T], bool]) -> list[bool]:
         """Act on all at the same time and wait for all, then raise what went wrong. Afterwards nothing is under way."""
-        futures = [self._threads.submit(act, item) for item in items]
+        futures: list[Future[bool]] = []
         try:
+            for item in items:
+                futures.append(self._threads.submit(act, item))  # noqa: PERF401 - each known at once, to be taken back
             wait(futures)
         except BaseException:  # Ctrl-C: what came only now could not be taken back any more
             for future in futures:
