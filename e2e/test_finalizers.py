@@ -22,6 +22,8 @@ COUNT = 5
 """Pods of a trial: Kueue works on so many at once."""
 WITHIN = 5
 """Seconds that Kueue gets to let go once nothing is in its way; it needs a tenth of one."""
+OVERLAP = 0.5
+"""Seconds for which both holds are in force: the second one is there before the first lets Kueue go on."""
 UNAIMED = 200
 """Milliseconds on each of Kueue's writes when nobody aims."""
 
@@ -112,6 +114,31 @@ def test_what_owners_do_at_once_is_all_kept(pods: Pods, trial: holdback.Trial) -
         pods.add(mine, ANOTHER)
         pods.add(mine, OURS)
     trial.settle(within=WITHIN)
+
+
+@holdback.experiment(oracles=ORACLES)
+def test_a_finalizer_added_at_the_right_moment_stays(pods: Pods, trial: holdback.Trial) -> None:
+    """A finalizer that is added after Kueue has declared a pod finished, and before it has let go of it, is not lost.
+
+    Every fault comes and goes with what is observed, so that the speed of the machine does not matter. What Kueue is
+    told of pods is held from before the pod's end until its writes to pods are held. It then declares the pod finished
+    and lets go of it as it knows it; that is held until the other finalizer is there.
+    """
+    mine = pods.submit()
+    pods.admitted(mine, within=30)
+
+    def pod(where: dict[str, str], *, later: float = 0) -> holdback.ObjectSeen:
+        return holdback.ObjectSeen("pods", on=pods.link.cluster, where=where, later=later)
+
+    finished = {"status.phase": "Succeeded"}
+    with (
+        trial.inject(holdback.Hold(pods.link.watch("pods")), end=pod(finished, later=OVERLAP)),
+        trial.inject(_held(pods), start=pod(finished), end=pod({"metadata.finalizers[*]": OURS})),
+    ):
+        pods.finish(mine)
+        pods.declared_finished(mine, within=15)
+        pods.add(mine, OURS)
+        trial.settle(within=WITHIN)
 
 
 @pytest.mark.unaimed

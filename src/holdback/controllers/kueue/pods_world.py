@@ -14,6 +14,7 @@ from holdback.clusters.protocols import Cluster
 from holdback.controllers.kueue import objects
 from holdback.controllers.kueue.hosting import Settings, Site
 from holdback.controllers.kueue.kinds import CLUSTER_QUEUES, WORKLOADS
+from holdback.controllers.kueue.manifests import SERVICE_ACCOUNT
 from holdback.controllers.kueue.source import KueueBuild
 from holdback.controllers.kueue.starting import (
     announce,
@@ -21,6 +22,7 @@ from holdback.controllers.kueue.starting import (
     client_of,
     each,
     recording,
+    shadow,
     start_kueues,
     wanted_kueues,
 )
@@ -101,6 +103,8 @@ def pods_world(
 
         each(prepare, list(names))
         recorder = stack.enter_context(recording(clusters, traffic, [PODS, WORKLOADS]))
+        accounts = dict.fromkeys(links.values(), SERVICE_ACCOUNT)
+        shadow(stack, recorder, clusters, traffic, accounts=accounts, kinds=[PODS])
         yield PodsWorld(
             network=traffic,
             recorder=recorder,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from holdback.clusters.api import Api
 from holdback.clusters.kinds import Kind
 from holdback.clusters.protocols import Borrowed, Cluster
 from holdback.controllers.kueue.hosting import Host, Settings, Wanted
-from holdback.controllers.kueue.manifests import Manifests
+from holdback.controllers.kueue.manifests import NAMESPACE, Manifests
 from holdback.controllers.kueue.servers import doubts
 from holdback.controllers.kueue.source import KueueBuild
 from holdback.errors import ClusterError
@@ -22,7 +22,17 @@ from holdback.process import Running
 from holdback.traffic.lanes import Link, Pipe
 from holdback.traffic.network import Network
 
-__all__ = ["announce", "await_active", "client_of", "each", "recording", "start_kueues", "wanted_kueues", "webhooks_of"]
+__all__ = [
+    "announce",
+    "await_active",
+    "client_of",
+    "each",
+    "recording",
+    "shadow",
+    "start_kueues",
+    "wanted_kueues",
+    "webhooks_of",
+]
 
 _ACTIVE_WITHIN = 60.0
 T = TypeVar("T")
@@ -146,3 +156,22 @@ def recording(clusters: Mapping[str, Cluster], traffic: Network, kinds: Sequence
             recorder.truth(name, cluster.api, kinds)
         recorder.requests(traffic.access_log)
         yield recorder
+
+
+def shadow(
+    stack: ExitStack,
+    recorder: Recorder,
+    clusters: Mapping[str, Cluster],
+    traffic: Network,
+    *,
+    accounts: Mapping[Link, str],
+    kinds: Sequence[Kind],
+) -> None:
+    """Watch these kinds as the client of each link does, for they are what it decides by; `stack` ends that.
+
+    `accounts` are the clients' service accounts on the links' clusters: a shadow has their rights.
+    """
+    for link, account in accounts.items():
+        token = clusters[link.cluster].api.token(account, NAMESPACE)
+        api = stack.enter_context(closing(Api(traffic.access(link, token))))
+        recorder.shadow(link.client, link.cluster, api, kinds)

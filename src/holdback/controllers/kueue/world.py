@@ -7,11 +7,10 @@ garbage collection would delete the other's copies; each arm its own namespace a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from holdback.clusters.api import Api
 from holdback.clusters.kinds import JOBS
 from holdback.clusters.protocols import Cluster
 from holdback.controllers.kueue import objects
@@ -25,6 +24,7 @@ from holdback.controllers.kueue.starting import (
     client_of,
     each,
     recording,
+    shadow,
     start_kueues,
     wanted_kueues,
 )
@@ -115,7 +115,8 @@ def multikueue_world(
         say("connecting managers and workers")
         _connect(managers, workers, clusters, traffic)
         recorder = stack.enter_context(recording(clusters, traffic, [WORKLOADS, JOBS]))
-        _shadow(stack, recorder, clusters, traffic, {client_of(manager): arm for arm, manager in managers.items()})
+        deciding = _deciding(traffic.links, {client_of(manager): arm for arm, manager in managers.items()})
+        shadow(stack, recorder, clusters, traffic, accounts=deciding, kinds=[WORKLOADS])
         yield MultiKueueWorld(
             network=traffic,
             recorder=recorder,
@@ -162,24 +163,16 @@ def _account(arm: str) -> str:
     return f"multikueue-{arm}"
 
 
-def _shadow(
-    stack: ExitStack,
-    recorder: Recorder,
-    clusters: Mapping[str, Cluster],
-    traffic: Network,
-    arms: Mapping[str, str],
-) -> None:
-    """Watch Workloads as each manager does, with its own rights: what it decides depends on them.
+def _deciding(links: Iterable[Link], arms: Mapping[str, str]) -> dict[Link, str]:
+    """The links by which managers learn what they decide by, with the service account of each.
 
     `arms` are those of the managers, by the name of their client.
     """
-    for link in traffic.links:
-        if link.client in arms:
-            own = link.client == client_of(link.cluster)
-            account = SERVICE_ACCOUNT if own else _account(arms[link.client])
-            token = clusters[link.cluster].api.token(account, NAMESPACE)
-            shadow = stack.enter_context(closing(Api(traffic.access(link, token))))
-            recorder.shadow(link.client, link.cluster, shadow, [WORKLOADS])
+    return {
+        link: SERVICE_ACCOUNT if link.client == client_of(link.cluster) else _account(arms[link.client])
+        for link in links
+        if link.client in arms
+    }
 
 
 def _links(managers: Iterable[str], workers: Sequence[str]) -> list[Link]:
