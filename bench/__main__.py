@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import bench_lane, bench_trials, bench_world
+from bench import bench_faults, bench_lane, bench_trials, bench_world
 from bench.figures import Figure, machine, table, write
 from holdback.binaries import Binaries
 
@@ -28,7 +28,7 @@ def main() -> None:
         console.print(f"[dim]{message}", highlight=False)
 
     say("a GET by a lane and straight")
-    figures = [_lane(bench_lane.measure(binaries))]
+    figures = [_lane(bench_lane.measure(binaries)), bench_faults.measure(binaries, say=say)]
     figures += bench_world.measure(binaries, worlds=options.worlds, say=say)
     figures += bench_trials.measure(_REPORT, count=options.count, say=say)
     write(figures, about, _REPORT / "figures.json")

@@ -6,28 +6,27 @@ import random
 import ssl
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 
 import httpx
 import psutil
 import pytest
 from rich.progress import track
 
+from bench.bench_faults import FLAT, load
 from e2e.informer import AGENT, LINK, NAMESPACE, Informer, Place, place
 from holdback.clock import poll
 from holdback.faults.injection import inject
-from holdback.faults.values import Answer, Cut, Delay, Fault, Hold, Slow, Toxic
-from holdback.process import Child
+from holdback.faults.values import Answer, Cut, Delay, Fault, Hold
 from holdback.traffic.lanes import Lane
 
 pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
 
 WATCH = LINK.watch("configmaps")
 CYCLES = 1000
-OPERATIONS = 10_000
-AT_ONCE = 50
 LONG_HOLD = 90.0
 Times = dict[Lane, list[float]]
 """Milliseconds that requests took."""
@@ -108,10 +107,25 @@ def test_a_cut_is_seen_within_a_second(at: Place, informer: Informer) -> None:
             assert poll(lambda: _watches(at) > before, within=1.0, every=0.005)  # noqa: B023 - asked at once
 
 
-@pytest.mark.quiet
-@pytest.mark.parametrize("milliseconds", [20, 100])
-def test_a_delay_is_exact_and_leaves_others_alone(at: Place, milliseconds: int) -> None:
-    """A delay of d ms adds d within 10% to its own lane's median, and less than 2 ms to that of another."""
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Milliseconds that requests took on two lanes, without a delay on the writes and with it, in turns."""
+
+    delay: int
+    plain: Times
+    delayed: Times
+
+    def added(self, lane: Lane, quantile: int) -> float:
+        """By how much the delay moved a quantile (in percent) of a lane's times."""
+        plain, delayed = (
+            statistics.quantiles(times[lane], n=100)[quantile - 1] for times in (self.plain, self.delayed)
+        )
+        return delayed - plain
+
+
+@pytest.fixture(scope="module", params=[20, 100], ids=lambda milliseconds: f"{milliseconds} ms")
+def timed(at: Place, request: pytest.FixtureRequest) -> Timed:
+    milliseconds: int = request.param
     headers = {"Authorization": f"Bearer {at.access.token}"}
     context = ssl.create_default_context(cadata=at.access.ca)
     plain: Times = {LINK.reads: [], LINK.writes: []}
@@ -132,10 +146,28 @@ def test_a_delay_is_exact_and_leaves_others_alone(at: Place, milliseconds: int) 
                         into[LINK.reads].append(_read(client))
                         into[LINK.writes].append(_write(client, turn))
                         time.sleep(pause)
-    added = {lane: statistics.median(delayed[lane]) - statistics.median(plain[lane]) for lane in plain}
-    print(f"a delay of {milliseconds} ms added", {lane.kind: f"{value:.2f} ms" for lane, value in added.items()})
-    assert added[LINK.writes] == pytest.approx(milliseconds, rel=0.1)
-    assert abs(added[LINK.reads]) < 2
+    return Timed(milliseconds, plain, delayed)
+
+
+def _check(timed: Timed, quantile: int) -> None:
+    own, other = (timed.added(lane, quantile) for lane in (LINK.writes, LINK.reads))
+    print(f"a delay of {timed.delay} ms added {own:.2f} ms to its own lane and {other:.2f} ms to another ({quantile}%)")
+    assert own == pytest.approx(timed.delay, rel=0.1)
+    assert abs(other) < 2
+
+
+def test_a_delay_is_exact_and_leaves_others_alone(timed: Timed) -> None:
+    """A delay of d ms adds d within 10% to its own lane, and less than 2 ms to another, however busy the machine is.
+
+    Told by the quickest tenth of the requests, for which nothing else had to be waited.
+    """
+    _check(timed, 10)
+
+
+@pytest.mark.quiet
+def test_a_delay_is_exact_for_the_median(timed: Timed) -> None:
+    """The same of the medians, which on a busy machine tell more of its scheduler than of the delay."""
+    _check(timed, 50)
 
 
 def _read(client: httpx.Client) -> float:
@@ -156,38 +188,12 @@ def _timed(client: httpx.Client, method: str, content: str | None) -> float:
 
 def test_ten_thousand_faults_leave_nothing_behind(at: Place) -> None:
     """10,000 operations, 50 at once: none is left, and Toxiproxy and the router need no more memory than before."""
-    processes = {child.name: psutil.Process(child.pid) for child in _ours(at)}
-    rounds = 10
-    memory: list[dict[str, int]] = []
-    with ThreadPoolExecutor(AT_ONCE) as pool, _traffic(at):
-        for _ in track(range(rounds), "inject and heal"):
-            each = OPERATIONS // 2 // rounds  # a fault is two operations
-            list(pool.map(lambda number: _come_and_go(at, number), range(each)))
-            memory.append({name: process.memory_info().rss for name, process in processes.items()})
+    with _traffic(at):
+        found = load(at.net, LINK.lanes, say=print)
     assert at.net.residue() == []
     at.net.check()
-    print("MB:", {name: [round(one[name] / 1e6) for one in memory] for name in processes})
-    for name in processes:
-        half = [one[name] for one in memory[rounds // 2 :]]
-        assert max(half) < 1.25 * memory[rounds // 2 - 1][name] + 2**20, (name, memory)
-
-
-def _ours(at: Place) -> Sequence[Child]:
-    return [at.net._router.process, at.net._toxiproxy.process]
-
-
-def _come_and_go(at: Place, number: int) -> None:
-    lanes = LINK.lanes
-    lane = lanes[number % len(lanes)]
-    kinds: list[Fault] = [
-        Delay(lane, 1 + number % 3),
-        Slow(lane, 1000),
-        Cut(lane),
-        Toxic(lane, "slicer", {"average_size": 1000, "size_variation": 10, "delay": 0}),
-        Delay(lane, 1, of="requests"),
-    ]
-    with put(at, kinds[number % len(kinds)]):
-        pass
+    print("MB:", {name: [round(size / 1e6) for size in after] for name, after in found.memory.items()})
+    assert found.growth < FLAT, found.memory
 
 
 @contextmanager
@@ -215,7 +221,7 @@ def test_refusals_reach_the_client(at: Place) -> None:
 
 def test_all_listen_on_loopback_only(at: Place) -> None:
     """Router, Toxiproxy and API server have no port that another machine could reach, nor the router an open one."""
-    for child in [*_ours(at), *at.cluster.children]:
+    for child in [*at.net.processes, *at.cluster.children]:
         sockets = psutil.Process(child.pid).net_connections("inet")
         assert {one.laddr.ip for one in sockets if one.status == psutil.CONN_LISTEN} <= {"127.0.0.1"}
     context = ssl.create_default_context(cadata=at.access.ca)
@@ -229,7 +235,9 @@ def test_no_token_is_told(at: Place) -> None:
     with Informer(at.access) as informer, put(at, Delay(LINK, 1)):
         at.open_watch(informer)
     told = "".join(log.read_text(errors="replace") for log in at.run.logs.iterdir())
-    told += "".join(" ".join(psutil.Process(child.pid).cmdline()) for child in [*_ours(at), *at.cluster.children])
+    told += "".join(
+        " ".join(psutil.Process(child.pid).cmdline()) for child in [*at.net.processes, *at.cluster.children]
+    )
     assert at.cluster.access.token not in told
     assert at.cluster.access.token not in repr(at.access)
     assert "PRIVATE KEY" not in told
