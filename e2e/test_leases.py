@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import secrets
 import signal
 import socket
@@ -32,6 +33,7 @@ MARK = "HOLDBACK_TEST_OF_LEASES"
 CONFTEST = """
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +49,7 @@ LINK = Link("controller", "one", ("configmaps",))
 
 @dataclass
 class World:
+    home: Path
     cluster: LocalCluster
     network: Network
     recorder: Recorder
@@ -67,7 +70,7 @@ def keeper(holdback_run, holdback_binaries, holdback_progress):
             recorder = stack.enter_context(Recorder())
             recorder.truth("one", cluster.api, [CONFIG_MAPS])
             recorder.requests(net.access_log)
-            yield World(cluster, net, recorder)
+            yield World(holdback_run.directory, cluster, net, recorder)
 
     kept = Keeper(make, holdback_progress.say)
     yield kept
@@ -130,6 +133,14 @@ KILL = """
 """
 
 
+TELL_SECRETS = """
+        for one in world.home.rglob("*"):
+            if one.is_file() and (one.suffix == ".key" or "token" in one.name):
+                with open("secrets", "a") as file:
+                    file.write(one.read_text() + "\\n")
+"""
+
+
 @pytest.fixture
 def mark() -> Iterator[str]:
     """The mark of this test's processes; none of them is left afterwards."""
@@ -187,6 +198,21 @@ def test_a_proxy_that_dies_costs_its_trial_and_no_other(tmp_path: Path, mark: st
     assert not marked(mark)
 
 
+def test_no_secret_is_in_the_evidence(tmp_path: Path, mark: str) -> None:
+    """No file of a report, nor the terminal, has a token or a part of a key, also when a proxy has died."""
+    write(tmp_path, TELL_SECRETS + KILL.replace("WHOM", "toxiproxy").replace("AGAIN", "False"))
+    output, _ = start(tmp_path, mark, "--count=2", "-v").communicate(timeout=300)
+    assert "invalid" in {row["outcome"] for row in rows(tmp_path)}, output
+    words = set(re.findall(r"[\w/+=-]{24,}", (tmp_path / "secrets").read_text()))
+    assert len(words) > 10  # of several keys, and two tokens
+    told = {path: path.read_text() for path in (tmp_path / "holdback-report").rglob("*") if path.is_file()}
+    assert len(told) > 10
+    found = [
+        (path.name, word) for path, text in {**told, Path("terminal"): output}.items() for word in words if word in text
+    ]
+    assert not found
+
+
 SEED = secrets.randbelow(2**31)
 MOMENTS = random.Random(SEED)
 
@@ -219,6 +245,35 @@ def test_a_killed_run_leaves_nothing(
         assert not any(answers(port) for port in ports)
         assert poll(lambda: not list(Path(private).glob("hb-*")), within=5)  # pytest-xdist leaves a directory as well
     process.communicate()
+
+
+def test_a_killed_worker_takes_its_world_along(tmp_path: Path, mark: str) -> None:
+    """Five seconds after a worker of pytest-xdist was killed nothing of its world is left; other trials are made."""
+    write(tmp_path)
+    process = start(tmp_path, mark, "--count=8", "-n", "2")
+    assert poll(lambda: trials_of(tmp_path) >= 2, within=120)
+    worker, its = next((one, below) for one in psutil.Process(process.pid).children() if (below := world_of(one)))
+    ports = [port for one in its for port in listening(one)]
+    assert len(ports) > len({"etcd", "kube-apiserver", "caddy", "toxiproxy-server"})
+    worker.kill()
+    assert poll(lambda: not any(lives(one) for one in its), within=5), [one for one in its if lives(one)]
+    assert not any(answers(port) for port in ports)
+    output, _ = process.communicate(timeout=300)
+    found = rows(tmp_path)
+    assert process.returncode != 0
+    assert "crashed while running" in output
+    assert len({row["id"] for row in found}) == len(found) == 15, output
+    assert not [row for row in found if row["outcome"] == "invalid"], output
+
+
+def world_of(worker: psutil.Process) -> list[psutil.Process]:
+    """What a worker has started, if it has started a world."""
+    its = worker.children(recursive=True)
+    return its if any("toxiproxy" in one.name() for one in its) else []
+
+
+def lives(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
 def listening(process: psutil.Process) -> list[int]:
