@@ -79,6 +79,18 @@ def test_doctor_warns_of_another_kubernetes(
     assert "#11649" in text
 
 
+@pytest.mark.parametrize(("usage", "code"), [("-port int", 1), ("-port int -token-file string", 0)])
+def test_doctor_names_a_toxiproxy_that_asks_for_no_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], usage: str, code: int
+) -> None:
+    """A Toxiproxy of one's own that knows nothing of tokens is as good as none, and what to do is said."""
+    monkeypatch.setenv("HOLDBACK_TOXIPROXY_SERVER", str(put(tmp_path / "elsewhere", "toxiproxy-server", usage)))
+    assert main(["doctor"]) == code
+    text = capsys.readouterr().out
+    assert ("missing" in line(text, "toxiproxy-server")) == bool(code)
+    assert ("it asks for no token" in text) == bool(code)
+
+
 def test_doctor_names_a_wrong_path(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A variable that names no file makes that executable missing, and the path is shown."""
     monkeypatch.setenv("HOLDBACK_ETCD", "/absent/etcd")

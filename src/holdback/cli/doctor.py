@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -11,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from holdback.binaries import Binaries
+from holdback.binaries import Binaries, Found
 from holdback.binaries.pins import pin, pins
 from holdback.cli.arms import add_options, variants
 from holdback.cli.build import NEEDED
@@ -94,6 +95,8 @@ def _binary(binaries: Binaries, name: str, *, can_build: bool) -> _Line:
     if found is None:
         return _absent(name, pin(name).version, needed=name in NEEDED, can_build=can_build)
     where = found.how if found.how == "cache" else f"{found.how}: {found.path}"
+    if not _asks_for_token(binaries, found):
+        return _Line(name, "missing", version, f"{where}\nit asks for no token: unset the variable")
     if name == "kube-apiserver" and (other := doubts(version)):
         return _Line(name, "warning", version, f"{where}\n{other}")
     return _Line(name, "ok", version, where)
@@ -105,6 +108,14 @@ def _absent(what: str, version: str, *, needed: bool, can_build: bool) -> _Line:
     if can_build:
         return _Line(what, "to build", version, "`holdback build` makes it")
     return _Line(what, "missing", version, "install Go (first line), then `holdback build`")
+
+
+def _asks_for_token(binaries: Binaries, found: Found) -> bool:
+    """False for a Toxiproxy of somebody else's, which no world would use."""
+    if found.name != "toxiproxy-server" or found.how == "cache":
+        return True
+    usage = binaries.workshop.commands.run([found.path, "-help"], cwd=Path.cwd())
+    return "-token-file" in "\n".join([usage.output, *usage.lines])
 
 
 def _kueue(binaries: Binaries, arm: Variant, *, can_build: bool) -> _Line:
