@@ -10,6 +10,7 @@ from functools import partial
 import httpx
 
 from holdback.clock import poll
+from holdback.clusters.kinds import PODS
 from holdback.faults.injection import Phase, Record, inject
 from holdback.faults.triggers import Injection, ObjectSeen, RequestSeen, Trigger
 from holdback.faults.values import Delay, Fault
@@ -19,6 +20,7 @@ from holdback.traffic.lanes import Lane
 from holdback.traffic.network import Network
 from holdback.trials.scheduled import Cause, Scheduled
 from tests.traffic.conftest import LINK
+from tests.trials.handmade import Silent
 
 TIMES = 15
 SLOW = Delay(LINK.writes, 10)
@@ -50,6 +52,7 @@ def test_a_fault_follows_an_object_within_milliseconds(net: Network) -> None:
             recorder.record(ObjectChange(time.time(), "truth", "worker1", "pods", "MODIFIED", found))
 
     with Recorder() as recorder:
+        recorder.truth("worker1", Silent(), [PODS])
         seconds = reactions(net, recorder, ObjectSeen("pods", on="worker1", where={"status.state": "Yes"}), shows)
     # The quarter that was not kept waiting by whatever else this machine does.
     assert seconds[TIMES // 4] < 0.02

@@ -8,12 +8,13 @@ import pytest
 from holdback.history.recorder import Recorder
 from holdback.history.store import Store
 from holdback.trials.trial import Trial
-from tests.trials.handmade import PLAN, World, done
+from tests.trials.handmade import PLAN, WORKLOADS, Silent, World, done
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
     with Recorder() as recorder:
+        recorder.truth("manager", Silent(), [WORKLOADS])
         yield World(recorder)
 
 

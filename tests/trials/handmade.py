@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Event
+from typing import Any
 
+from holdback.clusters.kinds import Kind
 from holdback.errors import FaultError, HoldbackError
 from holdback.history.history import History
 from holdback.history.recorder import Recorder
@@ -13,6 +16,7 @@ from holdback.traffic.lanes import Lane, Link
 from holdback.trials.trial import Plan
 
 LINK = Link("kueue", "worker1")
+WORKLOADS = Kind("example.com", "v1", "Workload", "workloads")
 PLAN = Plan("it-control-001", "test_it", "control", 0, 0, 7)
 
 
@@ -36,6 +40,14 @@ class Network:
 
     def residue(self) -> list[str]:
         return self.force
+
+
+class Silent:
+    """A cluster in which nothing happens; what does, tests record by hand."""
+
+    def watch(self, kind: Kind, namespace: str = "", *, stop: Event) -> Iterator[tuple[str, dict[str, Any]]]:
+        stop.wait()
+        yield from ()
 
 
 class World:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdback.clock import poll
-from holdback.errors import FaultError
+from holdback.errors import ConfigurationError, FaultError
 from holdback.faults.triggers import After, FaultEnded, ObjectSeen, RequestSeen
 from holdback.faults.values import Delay, Hold
 from holdback.history.events import FaultChange, ObjectChange, Request
@@ -108,6 +108,21 @@ def test_the_end_counts_from_the_start_on(trial: Trial, world: World, store: Sto
         trial.step("done")
 
     assert runner.run(trial, scenario, store).outcome is Outcome.HOLDS
+
+
+@pytest.mark.parametrize("resource", ["workload", "jobs"])
+@pytest.mark.parametrize("end", ["start", "end"])
+def test_a_trigger_that_nothing_can_fire_is_refused(trial: Trial, store: Store, resource: str, end: str) -> None:
+    """A trigger on objects that no watch of the world shows is an error at once, which names those that there are."""
+    trigger = ObjectSeen(resource, on="manager")
+
+    def scenario() -> None:
+        with trial.inject(SLOW, start=trigger if end == "start" else None, end=trigger if end == "end" else None):
+            pytest.fail("the block must not begin")
+
+    with pytest.raises(ConfigurationError, match=f"{resource} on manager, which this world does not record") as caught:
+        runner.run(trial, scenario, store)
+    assert "workloads on manager" in caught.value.remedy
 
 
 def test_a_start_that_never_comes_makes_the_trial_invalid(trial: Trial, world: World, store: Store) -> None:

@@ -59,6 +59,7 @@ class Recorder:
         self._threads: list[threading.Thread] = []
         self._logs: list[_Tail] = []
         self._failure: str = ""
+        self._watched: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -71,12 +72,18 @@ class Recorder:
     def truth(self, cluster: str, api: Watchable, kinds: Sequence[Kind]) -> None:
         """Watch these kinds straight at the API server."""
         for kind in kinds:
+            self._watched.add((cluster, kind.plural))
             self._start_watch("truth", "", cluster, api, kind)
 
     def shadow(self, client: str, cluster: str, api: Watchable, kinds: Sequence[Kind]) -> None:
         """Watch these kinds as a controller sees them: `api` goes through that client's lane."""
         for kind in kinds:
             self._start_watch("shadow", client, cluster, api, kind)
+
+    @property
+    def watched(self) -> frozenset[tuple[str, str]]:
+        """Cluster and resource (plural) of everything that is recorded of the truth."""
+        return frozenset(self._watched)
 
     def requests(self, access_log: Path) -> None:
         """Record every request that the router logs, our own ones left out."""

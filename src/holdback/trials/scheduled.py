@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import Literal, Self, get_args
 
 from holdback.clock import Clock, SystemClock
-from holdback.errors import FaultError
+from holdback.errors import ConfigurationError, FaultError
 from holdback.faults.injection import Phase, Record
-from holdback.faults.triggers import After, Injection, Trigger
+from holdback.faults.triggers import After, Injection, ObjectSeen, Trigger
 from holdback.faults.values import Fault
 from holdback.history.events import Event, Request
 from holdback.history.matching import Observed, matcher
@@ -55,6 +56,7 @@ class Scheduled:
         clients: the controllers under test.
 
     Raises:
+        ConfigurationError: at once: a trigger waits for what is not recorded.
         FaultError: at the end of the block: a trigger never fired.
         HoldbackError: likewise: a fault could not be started or ended.
     """
@@ -78,6 +80,8 @@ class Scheduled:
         self._changed = changed
         self._clock = clock or SystemClock()
         triggers: dict[_End, Trigger | None] = {"start": injection.start, "end": injection.end}
+        for trigger in triggers.values():
+            _check_recorded(trigger, recorder.watched)
         self._matchers = {
             end: matcher(trigger, namespaces=namespaces, clients=clients)
             for end, trigger in triggers.items()
@@ -198,3 +202,16 @@ class Scheduled:
 
     def _record(self, fault: Fault, phase: Phase, lanes: tuple[Lane, ...]) -> None:
         self._changed(fault, phase, lanes, self._cause)
+
+
+def _check_recorded(trigger: Trigger | None, watched: Collection[tuple[str, str]]) -> None:
+    """An object that nobody watches is never seen: better told now than as an event that did not happen."""
+    if not isinstance(trigger, ObjectSeen):
+        return
+    if any(resource == trigger.resource and fnmatchcase(cluster, trigger.on) for cluster, resource in watched):
+        return
+    there = ", ".join(f"{resource} on {cluster}" for cluster, resource in sorted(watched)) or "nothing"
+    raise ConfigurationError(
+        f"a trigger waits for {trigger}, which this world does not record",
+        remedy=f"it records {there}; let its fixture call `recorder.truth(cluster, api, [kind])` for more",
+    )
