@@ -21,7 +21,7 @@ from holdback.traffic.lanes import Link
 
 class Network:
     links = tuple(Link(f"kueue-{arm}", "worker1") for arm in ("control", "treatment"))
-    def delay(self, lanes, milliseconds=0, jitter=0, of="answers"): return contextlib.nullcontext()
+    def delay(self, lanes, milliseconds=0, jitter=0, of="answers", lease=None): return contextlib.nullcontext()
     hold = cut = delay
     def residue(self): return []
 
