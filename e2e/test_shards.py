@@ -19,8 +19,8 @@ from tests.steps import in_job, objects, project, start, step_of
 
 pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
 
-_EXPERIMENT = "readmission_triggered"
-"""Shows its bug in every trial, so that few trials make a verdict."""
+_EXPERIMENT = "readmission"
+"""Shows its bugs in every trial, so that few trials make a verdict."""
 _WITHIN = 600.0
 _CONTEXT = "HOLDBACK_JOB_CONTEXT"
 

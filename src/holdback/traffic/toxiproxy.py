@@ -16,7 +16,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -103,6 +103,33 @@ class Toxic:
     stream: Literal["downstream", "upstream"] = "downstream"
 
 
+class _Acts:
+    """Counts what is under way, by the threads that do it: an interrupt may come before their futures are known."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running = 0
+        self._off = False
+
+    def one(self, act: Callable[[T], bool], item: T) -> bool:
+        with self._changed:
+            if self._off:
+                raise CancelledError
+            self._running += 1
+        try:
+            return act(item)
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def call_off(self) -> None:
+        """Let nothing more begin, and wait for what has."""
+        with self._changed:
+            self._off = True
+            self._changed.wait_for(lambda: not self._running)
+
+
 class Toxiproxy:
     """A running toxiproxy-server of our own; every method raises TrafficError when it is gone or refuses."""
 
@@ -177,15 +204,12 @@ class Toxiproxy:
 
     def _for_all(self, items: Sequence[T], act: Callable[[T], bool]) -> list[bool]:
         """Act on all at the same time and wait for all, then raise what went wrong. Afterwards nothing is under way."""
-        futures: list[Future[bool]] = []
+        acts = _Acts()
         try:
-            for item in items:
-                futures.append(self._threads.submit(act, item))  # noqa: PERF401 - each known at once, to be taken back
+            futures = [self._threads.submit(acts.one, act, item) for item in items]
             wait(futures)
         except BaseException:  # Ctrl-C: what came only now could not be taken back any more
-            for future in futures:
-                future.cancel()
-            wait(futures)
+            acts.call_off()
             raise
         return [future.result() for future in futures]
 
