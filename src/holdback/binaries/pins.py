@@ -1,8 +1,8 @@
 """The pinned executables: a go.mod and a go.sum each, in the folder `pins/`.
 
 A pin's go.mod names the package to build in a `tool` line; go.sum lets Go verify every module it takes. Executables
-of one module may share a folder. Where the folder has Go source of its own, that is built instead: a main package of ours
-around the module that holds the package.
+of one module may share a folder. Where the folder has Go source of its own, that is built instead: a main package of
+ours around the module that holds the package.
 """
 
 from __future__ import annotations
