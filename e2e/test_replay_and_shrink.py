@@ -70,8 +70,8 @@ def test_a_trial_is_replayed_with_the_same_outcome(tmp_path: Path, run: Callable
     held = next(row for row in rows.values() if row["arm"] == "treatment")
     assert held["outcome"] == "holds"
     for row, times in ((held, 1), (violated, 2)):
-        said = [run("holdback", "replay", row["id"], "--report", str(report)) for _ in range(times)]
-        assert any("\nThe same outcome.\n" in each for each in said), said
+        replays = (run("holdback", "replay", row["id"], "--report", str(report)) for _ in range(times))
+        assert any("\nThe same outcome.\n" in said for said in replays), row
         (again,) = _rows(report / "replays" / row["id"]).values()
         for fact in ("id", "arm", "variant", "seed", "dose_milliseconds"):
             assert again[fact] == row[fact]
