@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,10 @@ from holdback.process import Run, open_run
 from holdback.process.reaper import members
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdback.cli.types import Subcommands
+    from holdback.clusters import Access
     from holdback.clusters.kind import Leftover
 
 __all__ = ["add"]
@@ -54,24 +59,38 @@ def add(subcommands: Subcommands) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="holdback-") as logs, open_run(logs=Path(logs)) as run:
-        for context in arguments.context:
-            _clean_existing(run, context, dry_run=arguments.dry_run)
-        if not arguments.context:
+        if arguments.context:
+            _clean_all(run, arguments.context, dry_run=arguments.dry_run)
+        else:
             _clean_kind(run, dry_run=arguments.dry_run)
     return 0
 
 
-def _clean_existing(run: Run, context: str, *, dry_run: bool) -> None:
-    """Remove holdback's objects from the cluster behind a context.
+def _clean_all(run: Run, contexts: Sequence[str], *, dry_run: bool) -> None:
+    """Clean all of them at once, for namespaces and definitions take their time to go; the first failure is raised.
 
     Raises:
         ConfigurationError: there is no such context, or a run of this machine is using the cluster.
         ClusterError: something does not go.
     """
-    from holdback.clusters import Api  # noqa: PLC0415  not for `holdback --help`
-    from holdback.clusters.existing import access_to, leftovers, remove  # noqa: PLC0415  likewise
+    from holdback.clusters.existing import access_to  # noqa: PLC0415  not for `holdback --help`
 
-    with closing(Api(access_to(context, run.directory))) as api:
+    accesses = {context: access_to(context, run.directory) for context in contexts}  # a wrong one is told before all
+    with ThreadPoolExecutor(len(accesses), thread_name_prefix="clean") as pool:
+        list(pool.map(partial(_clean_existing, dry_run=dry_run), accesses, accesses.values()))
+
+
+def _clean_existing(context: str, access: Access, *, dry_run: bool) -> None:
+    """Remove holdback's objects from the cluster behind a context.
+
+    Raises:
+        ConfigurationError: a run of this machine is using the cluster.
+        ClusterError: something does not go.
+    """
+    from holdback.clusters import Api  # noqa: PLC0415  not for `holdback --help`
+    from holdback.clusters.existing import leftovers, remove  # noqa: PLC0415  likewise
+
+    with closing(Api(access)) as api:
         found = leftovers(api)
         if alive := sorted({each.run for each in found if each.run and members(each.run)}):
             raise ConfigurationError(
