@@ -242,7 +242,10 @@ def read_plan(path: Path) -> FaultPlan:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"cannot read the plan {path}: {error}") from error
+        raise ConfigurationError(
+            f"cannot read the plan {path}: {error}",
+            remedy="name a plan file: plans/ of a report has one for each trial",
+        ) from error
     return _Reader(path, text).plan()
 
 
@@ -260,7 +263,9 @@ class _Reader:
             mark = getattr(error, "problem_mark", None)
             line = f":{mark.line + 1}" if mark else ""
             problem = getattr(error, "problem", None) or error
-            raise ConfigurationError(f"{self._path}{line}: no YAML: {problem}") from error
+            raise ConfigurationError(
+                f"{self._path}{line}: no YAML: {problem}", remedy="correct that line, or the one before it"
+            ) from error
         if root is None:
             raise ConfigurationError(f"{self._path}: an empty plan", remedy="copy one from plans/ of a report")
         known = {"schema": int, "experiment": str, "seed": int, "injections": list}

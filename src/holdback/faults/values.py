@@ -51,7 +51,8 @@ class Delay:
     def __post_init__(self) -> None:
         if self.milliseconds < 0 or self.jitter_milliseconds < 0:
             raise ConfigurationError(
-                f"a delay of {self.milliseconds} ms (jitter {self.jitter_milliseconds} ms) is negative"
+                f"a delay of {self.milliseconds} ms (jitter {self.jitter_milliseconds} ms) is negative",
+                remedy="give 0 or more",
             )
 
     def __str__(self) -> str:

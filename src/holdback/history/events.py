@@ -106,6 +106,7 @@ class Note:
     fatal: bool = False
 
 
+_OTHER = "it was damaged, or another holdback wrote it (run.json names its version)"
 Event = Step | FaultChange | ObjectChange | Request | Note
 _KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in (Step, FaultChange, ObjectChange, Request, Note)}
 
@@ -124,12 +125,12 @@ def decode(data: dict[str, Any]) -> Event:
     rest = dict(data)
     cls = _KINDS.get(str(rest.pop("kind", "")))
     if cls is None:
-        raise EvidenceError(f"unknown kind of event: {data.get('kind')!r}")
+        raise EvidenceError(f"unknown kind of event: {data.get('kind')!r}", remedy=_OTHER)
     if unknown := rest.keys() - {f.name for f in fields(cls)}:
-        raise EvidenceError(f"a {cls.kind} event has unknown fields {sorted(unknown)}")
+        raise EvidenceError(f"a {cls.kind} event has unknown fields {sorted(unknown)}", remedy=_OTHER)
     if "lanes" in rest:
         rest["lanes"] = tuple(rest["lanes"])
     try:
         return cls(**rest)
     except TypeError as error:
-        raise EvidenceError(f"a {cls.kind} event lacks fields: {error}") from error
+        raise EvidenceError(f"a {cls.kind} event lacks fields: {error}", remedy=_OTHER) from error

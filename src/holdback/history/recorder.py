@@ -184,7 +184,10 @@ class Recorder:
                 while tail.passes < target:
                     self._raise_failure()
                     if not self._news.wait(max(0.0, deadline - self._clock.monotonic())):
-                        raise EvidenceError("the access log is not read any more")
+                        raise EvidenceError(
+                            "the access log is not read any more",
+                            remedy="the machine may be overloaded, or the log's disk broken; run again with less load",
+                        )
 
     def check(self) -> None:
         """Prove that recording goes on.
@@ -205,7 +208,10 @@ class Recorder:
         for thread in self._threads:
             thread.join(_END_WITHIN)
         if left := [thread.name for thread in self._threads if thread.is_alive()]:
-            raise EvidenceError(f"recording does not end: {', '.join(left)}")
+            raise EvidenceError(
+                f"recording does not end: {', '.join(left)}",
+                remedy="what was recorded is kept; the machine may be overloaded, or a disk broken",
+            )
 
     def _after(self, seen: int, *, until: float, stop: Callable[[], bool] = lambda: False) -> tuple[list[Event], int]:
         with self._news:
@@ -318,7 +324,7 @@ class _Tail:
 
 def _change(word: str) -> Change:
     if word not in get_args(Change):
-        raise EvidenceError(f"a watch said {word!r}")
+        raise EvidenceError(f"a watch said {word!r}", remedy="see the log of that cluster's API server")
     return cast(Change, word)
 
 

@@ -339,7 +339,10 @@ def _read(path: Path) -> tuple[Lines, list[Damage]]:
     except FileNotFoundError:
         return [], []
     except OSError as error:
-        raise EvidenceError(f"cannot read the evidence {path}: {error.strerror or error}") from error
+        raise EvidenceError(
+            f"cannot read the evidence {path}: {error.strerror or error}",
+            remedy="make it readable: `ls -l` tells why not",
+        ) from error
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line:
             continue

@@ -45,7 +45,7 @@ def name_of(oracle: Oracle) -> str:
 
 
 def judge(history: History, oracles: Sequence[Oracle]) -> tuple[Finding, ...]:
-    """What each oracle says; one that crashes, or says that it cannot decide, is UNKNOWN with its words.
+    """What each oracle says; one that crashes, says that it cannot decide, or gives no finding is UNKNOWN.
 
     Raises:
         ConfigurationError: there is no oracle, so nothing could ever be violated.
@@ -60,6 +60,27 @@ def judge(history: History, oracles: Sequence[Oracle]) -> tuple[Finding, ...]:
 
 def _ask(oracle: Oracle, history: History) -> Finding:
     try:
-        return oracle(history)
+        answer: object = oracle(history)
     except Exception as error:  # noqa: BLE001  a crashed oracle must never look like a property that holds
         return Finding(name_of(oracle), Judgement.UNKNOWN, f"{type(error).__name__}: {error}")
+    if isinstance(answer, Finding) and not (wrong := _wrong_types(answer)):
+        return answer
+    said = f"a Finding whose {wrong}" if isinstance(answer, Finding) else f"{answer!r:.100}, which is no Finding"
+    return Finding(name_of(oracle), Judgement.UNKNOWN, f"the oracle {name_of(oracle)} returned {said}")
+
+
+def _wrong_types(finding: Finding) -> str:
+    """What of a finding is not what it must be: nothing checks the types in a user's oracle, and "violated" as a mere
+    text would be taken for none of the three judgements.
+    """
+    given: dict[str, tuple[object, bool]] = {
+        "oracle": (finding.oracle, isinstance(finding.oracle, str)),
+        "judgement": (finding.judgement, isinstance(finding.judgement, Judgement)),
+        "reason": (finding.reason, isinstance(finding.reason, str)),
+        "events": (finding.events, _are_indices(finding.events)),
+    }
+    return ", ".join(f"{name} is {value!r:.100}" for name, (value, right) in given.items() if not right)
+
+
+def _are_indices(events: object) -> bool:
+    return isinstance(events, tuple) and all(isinstance(each, int) and each >= 0 for each in events)

@@ -133,7 +133,10 @@ def _import(path: Path, root: Path) -> object:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ConfigurationError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+        raise ConfigurationError(
+            f"{path} cannot be imported: {type(error).__name__}: {error}",
+            remedy="run it in the environment that runs the experiments, and give their folder with --root",
+        ) from error
     finally:
         sys.path.remove(str(root))
     return module

@@ -87,7 +87,10 @@ def _evidence(store: Store, name: str) -> _Evidence:
     found = find_trial(ids, name)
     row = of.get(found)
     if not store.history_path(found).exists():
-        raise EvidenceError(f"trial {found} left no history: {row.reason if row else 'it was interrupted'}")
+        raise EvidenceError(
+            f"trial {found} left no history: {row.reason if row else 'it was interrupted'}",
+            remedy="look at another trial; those in trials.jsonl with a variant have one",
+        )
     history, torn = store.history(found)
     return _Evidence(found, row, history, (*damages, *more, *torn))
 

@@ -128,7 +128,10 @@ def _check(sources: Sequence[_Source]) -> None:
         raise EvidenceError("one report alone is merged already", remedy="name two or more")
     for source in sources:
         if twice := _repeated([(row.experiment, row.arm, row.index) for row in source.rows]):
-            raise EvidenceError(f"{source} has trial {twice[2]} of {twice[1]} of {twice[0]} twice")
+            raise EvidenceError(
+                f"{source} has trial {twice[2]} of {twice[1]} of {twice[0]} twice",
+                remedy="somebody copied rows into it: leave it out",
+            )
     for one, other in combinations(sources, 2):
         _check_pair(one, other)
 
@@ -219,7 +222,9 @@ def _copy_history(old_path: Path, new_path: Path, old: str, new: str) -> None:
     except FileNotFoundError:
         return  # its world never stood
     except OSError as error:
-        raise EvidenceError(f"cannot read the evidence {old_path}: {error.strerror or error}") from error
+        raise EvidenceError(
+            f"cannot read the evidence {old_path}: {error.strerror or error}", remedy="make it readable, merge again"
+        ) from error
     if new != old:
         header = _renamed_header(header, old, new)
     _write(new_path, header + b"\n" + events)

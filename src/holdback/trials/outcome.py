@@ -121,7 +121,10 @@ class Row:
             exposed = Exposure(**found) if (found := rest.pop("exposure", None)) else None
             return cls(outcome=outcome, findings=findings, faults=faults, reactions=reactions, exposure=exposed, **rest)
         except (KeyError, TypeError, ValueError) as error:
-            raise EvidenceError(f"a row lacks or mistakes a field: {error}") from error
+            raise EvidenceError(
+                f"a row lacks or mistakes a field: {error}",
+                remedy="it was damaged, or written by something else than holdback: docs/schema.md tells its fields",
+            ) from error
 
 
 def conclude(history: History, findings: Sequence[Finding]) -> tuple[Outcome, str]:

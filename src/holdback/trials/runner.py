@@ -126,7 +126,10 @@ def _look_at_world(trial: Trial) -> None:
     trial.world.check()
     trial.world.recorder.check()
     if left := trial.world.network.residue():
-        raise FaultError(f"faults are left in the network: {'; '.join(left)}")
+        raise FaultError(
+            f"faults are left in the network: {'; '.join(left)}",
+            remedy="put them in force with `trial.inject`, and let its block end before the scenario does",
+        )
 
 
 def _expected(failure: Exception) -> bool:

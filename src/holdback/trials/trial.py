@@ -305,7 +305,10 @@ class Trial:
 
     def _opened(self) -> int:
         if self._mark is None:
-            raise ConfigurationError(f"the trial {self.id} is not running")
+            raise ConfigurationError(
+                f"the trial {self.id} is not running",
+                remedy="ask for its history, and let it settle, in the experiment's function or in what it deferred",
+            )
         return self._mark
 
     def _changed(self, fault: Fault, phase: Phase, lanes: tuple[Lane, ...], cause: Cause = SCENARIO) -> None:

@@ -66,7 +66,9 @@ def kueue_lets_go(history: History) -> Finding:
     name = "kueue_lets_go"
     finishes = history.steps("finish")
     if not finishes:
-        raise Undecidable("the history has no step 'finish'")
+        raise Undecidable(
+            "the history has no step 'finish'", remedy="the scenario must let pods finish: `pods.finish(...)`"
+        )
     start, finish = finishes[0]
     finished = {pod for _, step in finishes for pod in step.detail["pods"]}
     free = {
@@ -186,13 +188,17 @@ def _lives(history: History) -> Iterator[tuple[str, list[_State]]]:
     """Every submitted pod and its states, oldest first."""
     submits = history.steps("submit")
     if not submits:
-        raise Undecidable("the history has no step 'submit'")
+        raise Undecidable(
+            "the history has no step 'submit'", remedy="the scenario must submit pods: `pods.submit(...)`"
+        )
     for _, submit in submits:
         place = {"cluster": submit.detail["cluster"], "namespace": submit.detail["namespace"], "resource": "pods"}
         for pod in submit.detail["pods"]:
             states = [_state(index, change) for index, change in history.objects(name=pod, **place)]
             if not states:
-                raise Undecidable(f"nothing of the pod {pod} was recorded")
+                raise Undecidable(
+                    f"nothing of the pod {pod} was recorded", remedy="the world's recorder must watch pods"
+                )
             yield pod, states
 
 

@@ -138,7 +138,10 @@ class MultiKueue:
                 recorder.forget(mark)
 
         if not poll(idle, within=within, every=0):
-            raise ClusterError(f"the manager's Kueue was never idle for {seconds:g} s within {within:g} s")
+            raise ClusterError(
+                f"the manager's Kueue was never idle for {seconds:g} s within {within:g} s",
+                remedy="see in its log what keeps it busy; allow more time, or ask for a shorter silence",
+            )
         self._trial.step("idle", seconds=seconds)
 
     def evict(self, job: Job, *, on: str) -> None:
@@ -204,7 +207,9 @@ class MultiKueue:
 
         since = mark or self._mark
         if since is None:
-            raise ConfigurationError(f"{what} was awaited before any Job was submitted")
+            raise ConfigurationError(
+                f"{what} was awaited before any Job was submitted", remedy="call `multikueue.submit(...)` before"
+            )
         found = self._world.recorder.await_event(matches, within=within, mark=since, check=self._world.check)
         if not isinstance(found, ObjectChange):
             raise ClusterError(

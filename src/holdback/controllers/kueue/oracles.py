@@ -20,6 +20,7 @@ __all__ = ["no_copy_without_nomination", "no_orphan", "readmitted"]
 _ORDER_SLACK = 0.25
 """Seconds by which a nomination may reach us later than the copy it led to: each watch is stamped as it arrives."""
 
+_SUBMIT = "the scenario must submit a Job: `multikueue.submit(...)`"
 _WORST_FIRST = (Judgement.VIOLATED, Judgement.UNKNOWN, Judgement.HOLDS)
 
 
@@ -31,7 +32,9 @@ def readmitted(history: History) -> Finding:
     """
     evictions = history.steps("evict")
     if not evictions:
-        raise Undecidable("the history has no step 'evict'")
+        raise Undecidable(
+            "the history has no step 'evict'", remedy="the scenario must evict: `multikueue.evict(...)`, or `preempt`"
+        )
     found = [_readmission(history, index, evict) for index, evict in evictions]
     return min(found, key=lambda finding: _WORST_FIRST.index(finding.judgement))
 
@@ -48,12 +51,15 @@ def no_copy_without_nomination(history: History) -> Finding:
         return Finding(name, Judgement.HOLDS, "judged at the end")
     submits = [step for _, step in history.steps("submit")]
     if not submits:
-        raise Undecidable("nothing was submitted")
+        raise Undecidable("nothing was submitted", remedy=_SUBMIT)
     for submit in submits:
         workload, workers = str(submit.detail["workload"]), set(submit.detail["workers"])
         states = [change for _, change in _manager_states(history, workload)]
         if not states:
-            raise Undecidable(f"nothing of {workload} on its manager was recorded")
+            raise Undecidable(
+                f"nothing of {workload} on its manager was recorded",
+                remedy="the world's recorder must watch the manager's Workloads",
+            )
         for index, copy in _copies_created(history, workload, workers):
             if copy.cluster not in _allowed(states, copy.at):
                 reason = f"a copy of {workload} appeared on {copy.cluster}, which was not nominated in that round"
@@ -115,7 +121,7 @@ def _ended(history: History) -> float:
 def _manager_states(history: History, workload: str) -> Iterator[tuple[int, ObjectChange]]:
     submits = history.steps("submit")
     if not submits:
-        raise Undecidable("the history has no step 'submit'")
+        raise Undecidable("the history has no step 'submit'", remedy=_SUBMIT)
     manager = str(submits[-1][1].detail["manager"])
     return iter(history.objects(cluster=manager, resource="workloads", name=workload))
 

@@ -330,7 +330,10 @@ def write_finalizers(api: Api, name: str, namespace: str, change: Change) -> tup
 
     version = poll(attempt, within=_WRITTEN_WITHIN, every=0.002)
     if version is None:
-        raise ClusterError(f"the finalizers of {name}: nothing but conflicts for {_WRITTEN_WITHIN:g} s")
+        raise ClusterError(
+            f"the finalizers of {name}: nothing but conflicts for {_WRITTEN_WITHIN:g} s",
+            remedy="somebody writes this pod again and again: `holdback show TRIAL --requests` tells who",
+        )
     return version, conflicts
 
 
