@@ -13,6 +13,8 @@ def test_verdict_first_then_a_line_for_each_arm(tmp_path: Path) -> None:
     assert text.startswith("### holdback: FIXED\n")
     assert "| control | 10 | 0 | 0 | 0 | 100.0% | 69.2% to 100.0% |" in text
     assert "| treatment | 0 | 10 | 0 | 0 | 0.0% | 0.0% to 30.8% |" in text
+    assert "\ncontrol violated: 10 readmitted\n" in text
+    assert "treatment violated" not in text
     assert "--holdback-seed=7" in text
 
 

@@ -3,6 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
+from holdback.oracles import Finding, Judgement
 from holdback.report.terminal import print_summary, rate
 from holdback.statistics import summarise
 from holdback.statistics.design import Design
@@ -46,6 +47,15 @@ def test_it_fits_80_columns_without_colour(design: Design) -> None:
 def test_names_are_not_read_as_markup() -> None:
     """A name in square brackets is printed, not swallowed as a style."""
     assert "e[bold]x" in printed(rows("v", "h", "e[bold]x"))
+
+
+def test_what_was_violated_is_broken_down_by_oracle() -> None:
+    """Below the table each arm with violated trials says by which oracles, and an arm without says nothing."""
+    late = (Finding("late", Judgement.VIOLATED, ""), Finding("orphan", Judgement.VIOLATED, ""))
+    made = [Row("e", "control", index, Outcome.VIOLATED, findings=late[: 1 + (index == 0)]) for index in range(3)]
+    text = printed([*made, Row("e", "treatment", 0, Outcome.HOLDS)])
+    assert "\ncontrol violated: 2 late, 1 late + orphan\n" in text
+    assert "treatment violated" not in text
 
 
 def test_what_to_do_next() -> None:

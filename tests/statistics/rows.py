@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdback.oracles import Finding
 from holdback.trials.outcome import Outcome
 
 OUTCOMES = {outcome.value[0]: outcome for outcome in Outcome}
@@ -16,6 +17,7 @@ class Row:
     block: int
     outcome: Outcome
     dose: int | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 def rows(control: str, treatment: str, experiment: str = "e") -> list[Row]:

@@ -4,7 +4,9 @@ import pytest
 from scipy import stats
 
 from holdback.errors import EvidenceError
+from holdback.oracles import Finding, Judgement
 from holdback.statistics import Verdict, summarise
+from holdback.statistics.counting import Violations
 from holdback.statistics.design import Design
 from holdback.trials.outcome import Outcome
 from tests.statistics.rows import Row, rows
@@ -104,3 +106,19 @@ def test_no_failure_is_worth_less_where_one_looked() -> None:
     """0 of 5 bounds the rate by 58.5% when five was not settled beforehand, and the words say of which kind that is."""
     (experiment,) = summarise(rows("v" * 5, "h" * 5), Design(adaptive=True)).experiments
     assert "0 of 5: the true rate is below 58.5% with 95% confidence at every look" in experiment.words
+
+
+def test_violated_trials_are_counted_by_the_oracles_that_saw_them() -> None:
+    """Each violated trial counts once, under all oracles that found it violated; other trials do not count."""
+
+    def seen(*violated: str, outcome: Outcome = Outcome.VIOLATED) -> Row:
+        said = {name: Judgement.VIOLATED if name in violated else Judgement.HOLDS for name in ("late", "orphan")}
+        findings = tuple(Finding(name, judgement, "") for name, judgement in said.items())
+        return Row("e", "control", 0, outcome, findings=findings)
+
+    rows = [seen("late"), seen("late", "orphan"), seen("orphan", "late"), seen("late", outcome=Outcome.INVALID)]
+    (experiment,) = summarise([*rows, seen("late"), seen(outcome=Outcome.HOLDS), seen("late")]).experiments
+    assert experiment.violations["control"] == (Violations(("late",), 3), Violations(("late", "orphan"), 2))
+    assert sum(each.trials for each in experiment.violations["control"]) == experiment.arms["control"].violated
+    assert experiment.violations["treatment"] == ()
+    assert experiment.to_json()["arms"]["control"]["violations"][1] == {"oracles": ["late", "orphan"], "trials": 2}

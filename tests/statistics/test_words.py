@@ -17,7 +17,7 @@ from tests.statistics.rows import rows
         ("vvhh", "vhvh", Verdict.NOT_FIXED, "still there"),
         ("hhhh", "hhhh", Verdict.NOT_REPRODUCED, "nothing can be said about the fix"),
         ("vhhhh", "hhhhh", Verdict.INCONCLUSIVE, "too little to tell"),
-        ("vvii", "hhhh", Verdict.INCONCLUSIVE, "Of 4 control trials 0 are unknown and 2 invalid"),
+        ("vvii", "hhhh", Verdict.INCONCLUSIVE, "Of 4 control trials, 0 came out unknown and 2 invalid"),
         ("uuuu", "hhhh", Verdict.INCONCLUSIVE, "control has no trial that could be decided"),
     ],
 )

@@ -14,6 +14,7 @@ from holdback.binaries.commands import Commands, Finished
 from holdback.binaries.pins import host
 from holdback.binaries.refusals import explain
 from holdback.binaries.toolchain import Toolchain, find_go
+from holdback.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -164,4 +165,6 @@ class _Counter:
             self._modules += 1
         elif re.fullmatch(r"\S+", line):
             self._packages += 1
-        self._task.note = f"{self._modules} modules downloaded, {self._packages} packages compiled"
+        self._task.note = (
+            f"{counted(self._modules, 'module')} downloaded, {counted(self._packages, 'package')} compiled"
+        )

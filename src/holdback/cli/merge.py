@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdback.cli.report import write_report
 from holdback.errors import EvidenceError
+from holdback.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
     with Progress().task("merge") as task:
 
         def note(done: int, of: int) -> None:
-            task.note = f"{done} of {of} trials"
+            task.note = f"{done} of {counted(of, 'trial')}"
 
         merged = merge(arguments.out, reports, progress=note)
     for damage in merged.damages:

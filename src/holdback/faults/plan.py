@@ -38,6 +38,7 @@ from holdback.errors import ConfigurationError
 from holdback.faults.triggers import Injection, Trigger
 from holdback.faults.values import Fault
 from holdback.traffic.lanes import Lane, Link
+from holdback.wording import counted
 
 __all__ = ["SCHEMA", "FaultPlan", "Named", "PlannedFault", "PlannedInjection", "read_plan", "write_plan"]
 
@@ -133,7 +134,7 @@ class FaultPlan:
         """
         if number >= len(self):
             raise ConfigurationError(
-                f"{self.path} has {len(self)} injections, and the scenario asks for one more",
+                f"{self.path} has {counted(len(self), 'injection')}, and the scenario asks for one more",
                 remedy="write one for each `trial.inject` of the scenario; `faults: []` for one without faults",
             )
         planned = self.injections[number]
@@ -148,7 +149,7 @@ class FaultPlan:
         """
         if times < len(self):
             raise ConfigurationError(
-                f"{self.path} has {len(self)} injections, and the scenario asked for {times}",
+                f"{self.path} has {counted(len(self), 'injection')}, and the scenario asked for {times}",
                 remedy="write one for each `trial.inject` of the scenario; is the plan for another experiment?",
             )
 

@@ -14,6 +14,7 @@ from typing import ClassVar
 from holdback.errors import ConfigurationError
 from holdback.process import Running
 from holdback.traffic.lanes import Lane, Link, Pipe, Side
+from holdback.wording import counted
 
 __all__ = [
     "Answer",
@@ -159,12 +160,14 @@ class Answer:
         if not 400 <= self.status <= 599:
             raise ConfigurationError(f"an answer with status {self.status}", remedy="give one from 400 to 599")
         if self.times is not None and self.times < 1:
-            raise ConfigurationError(f"an answer {self.times} times", remedy="leave `times` out to answer all requests")
+            raise ConfigurationError(
+                f"an answer {counted(self.times, 'time')}", remedy="leave `times` out to answer all requests"
+            )
         if self.retry_after is not None and (self.retry_after < 0 or self.retry_after != int(self.retry_after)):
             raise ConfigurationError(f"Retry-After: {self.retry_after}", remedy="give whole seconds")
 
     def __str__(self) -> str:
-        times = "" if self.times is None else f" {self.times} times"
+        times = "" if self.times is None else f" {counted(self.times, 'time')}"
         after = "" if self.retry_after is None else f" (retry after {self.retry_after} s)"
         return f"answer {self.status}{after}{times} on {self.target}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from holdback.statistics.exposure import ArmExposure, ExposureSummary, Reaction
+from holdback.wording import counted
 
 __all__ = ["exposure_lines", "reaction_line"]
 
@@ -22,18 +23,17 @@ def exposure_lines(found: Sequence[ExposureSummary]) -> Iterator[str]:
 
 def reaction_line(found: Reaction) -> str:
     """How quickly faults followed their triggers."""
-    times = f"{found.times} time{'' if found.times == 1 else 's'}"
     return (
         f"Faults came into force {found.median * 1000:.0f} ms after their trigger "
-        f"(median of {times}; at most {found.longest * 1000:.0f} ms)."
+        f"(median of {counted(found.times, 'time')}; at most {found.longest * 1000:.0f} ms)."
     )
 
 
 def _words(arm: ArmExposure) -> str:
-    words = f"acted on old state in {arm.exposed} of {arm.trials} trials"
+    words = f"acted on old state in {arm.exposed} of {counted(arm.trials, 'trial')}"
     if not arm.exposed:
         return words
-    return f"{words}, at most {arm.seconds:.2f} s / {arm.events} event{'' if arm.events == 1 else 's'} behind"
+    return f"{words}, at most {arm.seconds:.2f} s / {counted(arm.events, 'event')} behind"
 
 
 def _difference(found: ExposureSummary) -> str:

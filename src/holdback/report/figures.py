@@ -15,6 +15,7 @@ from holdback.statistics.verdict import Arm
 from holdback.statistics.words import halves
 from holdback.trials.arms import ARMS
 from holdback.trials.outcome import Outcome, Row
+from holdback.wording import counted
 
 __all__ = ["SECTIONS", "Material", "Section", "SectionOf", "dose_response", "durations", "exposures", "reactions"]
 
@@ -149,7 +150,8 @@ def exposures(material: Material) -> Section | None:
             f"{row.arm}, {row.outcome.value}",
             row,
             row.exposure.seconds,
-            f"{row.exposure.behind} of {row.exposure.writes} writes behind, at most {row.exposure.events} changes"
+            f"{row.exposure.behind} of {counted(row.exposure.writes, 'write')} behind, "
+            f"at most {counted(row.exposure.events, 'change')}"
             + (f" on {row.exposure.lane}" if row.exposure.lane else ""),
         )
         for row in material.rows

@@ -22,6 +22,7 @@ from holdback.statistics import Summary, summarise
 from holdback.statistics.design import Design, design_of
 from holdback.trials.arms import MARK
 from holdback.trials.outcome import Row, conclude, read_rows
+from holdback.wording import counted
 
 __all__ = ["Rejudged", "judge_again", "load_oracles", "print_judgement"]
 
@@ -117,7 +118,8 @@ def print_judgement(rejudged: Rejudged, console: Console) -> Summary:
         console.print(Text(f"{now.id}: {before.outcome.value} -> {now.outcome.value} ({now.reason})"))
     if not rejudged.before:
         raise EvidenceError("the report holds no judged trial", remedy="name the report of a run")
-    console.print(Text(f"{len(rejudged.now)} trials judged again, {len(rejudged.changed)} with another outcome."))
+    judged = counted(len(rejudged.now), "trial")
+    console.print(Text(f"{judged} judged again, {len(rejudged.changed)} with another outcome."))
     console.print()
     summary = summarise(rejudged.now, rejudged.design)
     print_summary(summary, console)

@@ -8,13 +8,14 @@ from typing import Any
 
 from holdback.report.evidence import Evidence
 from holdback.report.terminal import dose_columns, dose_rows, interval_name, p_value_line, rate
-from holdback.report.words import headline, run_facts
+from holdback.report.words import headline, run_facts, skipped_lines, violated_by
 from holdback.statistics import ExperimentSummary, Verdict
 from holdback.statistics.dose import Response
 from holdback.statistics.verdict import Arm
 from holdback.statistics.words import halves
 from holdback.trials.arms import TREATMENT
 from holdback.trials.outcome import Outcome, Row
+from holdback.wording import counted
 
 __all__ = ["markdown"]
 
@@ -40,7 +41,7 @@ def _lines(evidence: Evidence) -> Iterator[str]:
         yield from ("**Missing:**", "")
         yield from _listed([_text(str(each)) for each in missing])
     if evidence.damages:
-        yield from (f"**{len(evidence.damages)} damaged lines of evidence were skipped:**", "")
+        yield from (f"**{skipped_lines(len(evidence.damages))}:**", "")
         yield from _listed([_code(str(damage)) for damage in evidence.damages])
     for experiment in summary.experiments:
         rows = [row for row in evidence.rows if row.experiment == experiment.name]
@@ -58,12 +59,15 @@ def _experiment(experiment: ExperimentSummary, rows: Sequence[Row], interval: st
     for name, arm in experiment.arms.items():
         yield f"| {_text(name)} | {arm.violated} | {arm.held} | {arm.unknown} | {arm.invalid} | {_rate(arm)} |"
     yield ""
+    for name in experiment.arms:
+        if kinds := violated_by(experiment, name):
+            yield from (f"{_text(name)} violated: {_text(kinds)}", "")
     if experiment.response is not None:
         yield from _doses(experiment.response, interval)
     yield _text(" ".join([experiment.words, *experiment.next]))
     yield ""
     if troubles := [row for row in rows if _is_trouble(row)]:
-        yield f"<details><summary>{len(troubles)} trials to look at</summary>"
+        yield f"<details><summary>{counted(len(troubles), 'trial')} to look at</summary>"
         yield ""
         yield from _listed([_trial(row) for row in troubles])
         yield "</details>"

@@ -18,9 +18,10 @@ from holdback.report.packing import pack
 from holdback.report.paths import Path
 from holdback.report.reading import Told, read_histories
 from holdback.report.terminal import interval_name, p_value_line, rate
-from holdback.report.words import headline, moment, repeat_command, run_facts
+from holdback.report.words import headline, moment, repeat_command, run_facts, skipped_lines, violated_by
 from holdback.statistics import ExperimentSummary
 from holdback.trials.outcome import Row
+from holdback.wording import counted, noun
 
 __all__ = ["ROOM", "page"]
 
@@ -36,6 +37,7 @@ class _Experiment:
     title: str
     p_value: str
     variants: Mapping[str, Sequence[str]]
+    violated_by: Mapping[str, str]
     paths: tuple[Path, Path] | None
     sections: Sequence[Section]
 
@@ -53,6 +55,7 @@ def page(evidence: Evidence, *, progress: Callable[[int, int], None], room: int 
     run = evidence.run
     return _template().render(
         headline=headline(evidence.summary),
+        skipped_lines=skipped_lines,
         summary=evidence.summary,
         interval=interval_name(evidence.summary),
         evidence=evidence,
@@ -85,7 +88,14 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"rate": rate, "moment": moment, "short": _short, "json": _json}
+    environment.filters |= {
+        "counted": counted,
+        "noun": noun,
+        "rate": rate,
+        "moment": moment,
+        "short": _short,
+        "json": _json,
+    }
     environment.globals["asset"] = lambda name: Markup(read(name))  # noqa: S704  our own style and script
     return environment.get_template("page.html.j2")
 
@@ -98,6 +108,7 @@ def _experiment(summary: ExperimentSummary, evidence: Evidence, told: Told) -> _
         title=_title(summary.name),
         p_value=p_value_line(summary, evidence.summary).plain,
         variants={arm: _variants(rows, arm) for arm in summary.arms},
+        violated_by={arm: violated_by(summary, arm) for arm in summary.arms},
         paths=told.paths.get(summary.name),
         sections=[section for make in SECTIONS if (section := make(material)) is not None],
     )

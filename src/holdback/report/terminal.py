@@ -12,11 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from holdback.report.words import violated_by
 from holdback.statistics.dose import Response
 from holdback.statistics.summary import ExperimentSummary, Summary
 from holdback.statistics.verdict import Arm, Verdict
 from holdback.statistics.words import halves
 from holdback.trials.arms import ARMS
+from holdback.wording import counted
 
 __all__ = [
     "arms_table",
@@ -45,6 +47,9 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print("No trial was completed, so there is no verdict.")
     for experiment in summary.experiments:
         console.print(arms_table(experiment, interval_name(summary)))
+        for arm in experiment.arms:
+            if kinds := violated_by(experiment, arm):
+                console.print(Text(f"{arm} violated: {kinds}"))
         if experiment.response is not None:
             console.print()
             console.print(dose_table(experiment.response, interval_name(summary)))
@@ -117,8 +122,7 @@ def p_value_line(experiment: ExperimentSummary, summary: Summary) -> Text:
     if experiment.p_value is None:
         return Text("No p-value: an arm has no decided trial.")
     test = "valid at every look (test martingale)" if summary.sequential else "one-sided, exact within blocks"
-    blocks = f"{experiment.blocks} block{'' if experiment.blocks == 1 else 's'}"
-    line = f"p = {experiment.p_value:.2g} ({test}, {blocks})"
+    line = f"p = {experiment.p_value:.2g} ({test}, {counted(experiment.blocks, 'block')})"
     if experiment.p_adjusted is not None and experiment.p_adjusted != experiment.p_value:
         line += f"; {experiment.p_adjusted:.2g} after Holm's correction"
     return Text(line)

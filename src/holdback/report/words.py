@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from holdback.statistics import Summary, Verdict
+from holdback.statistics import ExperimentSummary, Summary, Verdict
+from holdback.wording import counted, noun
 
-__all__ = ["headline", "moment", "repeat_command", "run_facts"]
+__all__ = ["headline", "moment", "repeat_command", "run_facts", "skipped_lines", "violated_by"]
 
 _SEED_OPTION = "--holdback-seed"
 
@@ -24,6 +25,17 @@ def headline(summary: Summary) -> str:
     if len(set(verdicts)) == 1:
         return f"all {len(verdicts)} experiments are {verdicts[0].value}"
     return f"{verdicts.count(Verdict.FIXED)} of {len(verdicts)} experiments are FIXED"
+
+
+def skipped_lines(number: int) -> str:
+    """Some evidence could not be read."""
+    return f"{counted(number, 'damaged line')} of evidence {noun(number, 'was', 'were')} skipped"
+
+
+def violated_by(experiment: ExperimentSummary, arm: str) -> str:
+    """`133 no_orphan + readmitted, 44 readmitted`: each violated trial counts once; empty when none was violated."""
+    kinds = experiment.violations.get(arm, ())
+    return ", ".join(f"{kind.trials} {' + '.join(kind.oracles) or 'by no oracle that is named'}" for kind in kinds)
 
 
 def moment(seconds: float) -> str:

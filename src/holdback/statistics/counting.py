@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from holdback.errors import EvidenceError
+from holdback.oracles.judgement import Finding, Judgement
 from holdback.statistics.comparison import Table, exact_test
 from holdback.statistics.sequential import Look, look
 from holdback.statistics.verdict import Arm
 from holdback.trials.arms import ARMS
 from holdback.trials.outcome import Outcome
 
-__all__ = ["OUTCOMES", "Counts", "RowLike", "by_experiment"]
+__all__ = ["OUTCOMES", "Counts", "RowLike", "Violations", "by_experiment"]
 
 OUTCOMES = ("violated", "held", "unknown", "invalid")
 _COUNTED_AS = {
@@ -40,6 +41,20 @@ class RowLike(Protocol):
     def outcome(self) -> Outcome: ...
     @property
     def dose(self) -> int | None: ...
+    @property
+    def findings(self) -> Sequence[Finding]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Violations:
+    """So many violated trials of an arm were violated by just these oracles."""
+
+    oracles: tuple[str, ...]
+    trials: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {"oracles": list(self.oracles), "trials": self.trials}
 
 
 def _nothing_yet() -> dict[str, Counter[str]]:
@@ -56,6 +71,7 @@ class Counts:
     anytime: bool = False
     arms: dict[str, Counter[str]] = field(default_factory=_nothing_yet)
     blocks: dict[Hashable, dict[str, Counter[str]]] = field(default_factory=dict)
+    violated_by: dict[str, Counter[tuple[str, ...]]] = field(default_factory=lambda: {arm: Counter() for arm in ARMS})
     doses: dict[int, dict[str, Counter[str]]] = field(default_factory=dict)
 
     def add(self, row: RowLike) -> None:
@@ -70,6 +86,8 @@ class Counts:
                 f"a trial of {row.experiment} has arm {row.arm!r}", remedy=f"arms are {', '.join(ARMS)}"
             )
         self.arms[row.arm][outcome] += 1
+        if row.outcome is Outcome.VIOLATED:
+            self.violated_by[row.arm][_violated(row.findings)] += 1
         if row.dose is not None:
             self.doses.setdefault(row.dose, _nothing_yet())[row.arm][outcome] += 1
         if outcome in ("violated", "held"):
@@ -87,6 +105,10 @@ class Counts:
             dose: {name: self._arm(counted) for name, counted in arms.items()}
             for dose, arms in sorted(self.doses.items())
         }
+
+    def violations(self, name: str) -> tuple[Violations, ...]:
+        """What the violated trials of an arm were violated by, the most frequent first."""
+        return tuple(Violations(oracles, trials) for oracles, trials in self.violated_by[name].most_common())
 
     def _arm(self, counted: Counter[str]) -> Arm:
         return Arm(**{outcome: counted[outcome] for outcome in OUTCOMES}, anytime=self.anytime)
@@ -118,6 +140,10 @@ class Counts:
         if not all(self.arm(name).decided for name in ARMS):
             return None
         return self.look().better if self.anytime else exact_test(self.tables())
+
+
+def _violated(findings: Sequence[Finding]) -> tuple[str, ...]:
+    return tuple(sorted({each.oracle for each in findings if each.judgement is Judgement.VIOLATED}))
 
 
 def by_experiment(rows: Iterable[RowLike], *, anytime: bool = False) -> dict[str, Counts]:

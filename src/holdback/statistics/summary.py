@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from holdback.statistics.correction import holm
-from holdback.statistics.counting import OUTCOMES, Counts, RowLike, by_experiment
+from holdback.statistics.counting import OUTCOMES, Counts, RowLike, Violations, by_experiment
 from holdback.statistics.design import Design
 from holdback.statistics.dose import Half, Response
 from holdback.statistics.interval import CONFIDENCE
@@ -28,7 +28,8 @@ class ExperimentSummary:
 
     `p_value` is the exact one; `p_adjusted`, which decides, is Holm's over all experiments of the run. Both are
     None where an arm has no decided trial. `next` says what to do when the verdict is not FIXED. `response` has the
-    trials by dose, where doses were asked for; `arms` and the verdict are of all doses together.
+    trials by dose, where doses were asked for; `arms` and the verdict are of all doses together. `violations` tells for
+    each arm which oracles its violated trials were violated by, the most frequent first; together they are `violated`.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ExperimentSummary:
     words: str
     next: tuple[str, ...] = ()
     response: Response | None = None
+    violations: Mapping[str, tuple[Violations, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -51,7 +53,10 @@ class ExperimentSummary:
             "blocks": self.blocks,
             "words": self.words,
             "next": list(self.next),
-            "arms": {name: _arm_to_json(arm) for name, arm in self.arms.items()},
+            "arms": {
+                name: {**_arm_to_json(arm), "violations": [each.to_json() for each in self.violations.get(name, ())]}
+                for name, arm in self.arms.items()
+            },
             **_response_to_json(self.response),
         }
 
@@ -136,6 +141,7 @@ def _summary(
         words=f"{over(list(cells))}{explain(verdict, control, treatment, deciding)}",
         next=advise(verdict, control, treatment, alpha=alpha, multiple=multiple, doses=max(1, len(cells))),
         response=Response(cells) if cells else None,
+        violations={arm: counts.violations(arm) for arm in ARMS},
     )
 
 

@@ -9,6 +9,7 @@ from holdback.statistics.dose import Half, Response
 from holdback.statistics.interval import CONFIDENCE, rule_of_three, upper_bound
 from holdback.statistics.power import needed_trials
 from holdback.statistics.verdict import ALPHA, MOST_UNUSABLE, Arm, Verdict
+from holdback.wording import counted
 
 __all__ = ["advise", "chance", "ended", "explain", "halves", "over"]
 
@@ -27,8 +28,8 @@ def chance(p_value: float) -> str:
 def explain(verdict: Verdict, control: Arm, treatment: Arm, p_value: float) -> str:
     """One or two sentences that say what was seen and why the verdict follows."""
     seen = (
-        f"The bug showed in {control.violated} of {control.decided} control trials "
-        f"and in {treatment.violated} of {treatment.decided} treatment trials."
+        f"The bug showed in {control.violated} of {counted(control.decided, 'control trial')} "
+        f"and in {treatment.violated} of {counted(treatment.decided, 'treatment trial')}."
     )
     luck = f"a difference this large would come up by luck alone with a chance of {chance(p_value)}"
     match verdict:
@@ -73,9 +74,9 @@ def _half(name: str, half: Half, lowest: float, highest: float) -> str:
 def ended(verdict: Verdict, made: int, most: int, *, certain: bool) -> str:
     """When an experiment of `--until-decided` ended, in a sentence; `made` and `most` count the trials of an arm."""
     if not certain:
-        return f"Not decided by {made} of up to {most} trials an arm."
+        return f"Not decided by {made} of up to {counted(most, 'trial')} an arm."
     why = ": the fix does not even halve how often the bug shows" if verdict is Verdict.NOT_FIXED else ""
-    return f"Decided after {made} of up to {most} trials an arm{why}."
+    return f"Decided after {made} of up to {counted(most, 'trial')} an arm{why}."
 
 
 def advise(
@@ -124,7 +125,7 @@ def _why_inconclusive(control: Arm, treatment: Arm) -> str:
             reasons.append(f"The {name} has no trial that could be decided.")
         elif not arm.usable:
             reasons.append(
-                f"Of {arm.total} {name} trials {arm.unknown} are unknown and {arm.invalid} invalid, "
+                f"Of {counted(arm.total, f'{name} trial')}, {arm.unknown} came out unknown and {arm.invalid} invalid, "
                 f"more than {MOST_UNUSABLE:.0%}: what is left may mislead."
             )
     return " ".join(reasons)
@@ -138,8 +139,8 @@ def _more_trials(control: Arm, treatment: Arm, alpha: float, doses: int) -> tupl
     needed = max(needed, control.decided + 1)
     more = needed - min(control.decided, treatment.decided)
     return (
-        f"Make about {more} more trials an arm (--count={_each(needed, doses)}): if the control's rate stays as it is "
-        "and the fix works, they give a 90% chance of FIXED.",
+        f"Make about {counted(more, 'more trial')} an arm (--count={_each(needed, doses)}): if the control's rate stays "
+        "as it is and the fix works, they give a 90% chance of FIXED.",
     )
 
 

@@ -47,6 +47,7 @@ from holdback.traffic.lanes import Lane, Link, Pipe, Side
 from holdback.traffic.listening import connections
 from holdback.traffic.router import Entrance, Router, router
 from holdback.traffic.toxiproxy import Toxic, Toxiproxy, toxiproxy_server
+from holdback.wording import counted
 
 __all__ = ["Network", "network"]
 
@@ -210,7 +211,7 @@ class Network:
             yield
         if rule.given < (wanted := times or 1):
             raise FaultError(
-                f"{what}: only {rule.given} of {wanted} requests came that it could answer",
+                f"{what}: only {rule.given} of {counted(wanted, 'request')} came that it could answer",
                 remedy="keep it in force until the client has asked, or aim it at another lane",
             )
 
@@ -382,7 +383,7 @@ class Network:
             if not poll(lambda: sum(rule.back for rule in rules.values()) >= broken, within=_BACK_WITHIN, every=0.01):
                 back = sum(rule.back for rule in rules.values())
                 raise FaultError(
-                    f"{what}: {back} of {broken} watches came back within {_BACK_WITHIN:g} s",
+                    f"{what}: {back} of {counted(broken, 'watch', 'watches')} came back within {_BACK_WITHIN:g} s",
                     remedy="see whether the client is alive and watches what the lane carries",
                 )
 

@@ -19,6 +19,7 @@ from holdback.errors import EvidenceError
 from holdback.history.store import Damage, Store
 from holdback.trials.outcome import Row, read_rows
 from holdback.trials.shards import Shard, missing_shards, shards_of
+from holdback.wording import counted
 
 __all__ = ["Merged", "merge"]
 
@@ -157,7 +158,10 @@ def _check_pair(one: _Source, other: _Source) -> None:
         )
     seeds = [{(row.experiment, row.arm, row.seed) for row in source.rows} for source in (one, other)]
     if twice := seeds[0] & seeds[1]:
-        raise EvidenceError(f"{len(twice)} trials are both in {one} and in {other}", remedy="leave one of them out")
+        raise EvidenceError(
+            f"{counted(len(twice), 'trial is', 'trials are')} both in {one} and in {other}",
+            remedy="leave one of them out",
+        )
 
 
 def _told_differently(one: set[tuple[str, str, str]], other: set[tuple[str, str, str]]) -> set[tuple[str, str, str]]:

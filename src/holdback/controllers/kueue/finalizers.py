@@ -19,6 +19,7 @@ from holdback.errors import Undecidable
 from holdback.history.events import ObjectChange, Request
 from holdback.history.history import History
 from holdback.oracles import Finding, Judgement
+from holdback.wording import counted
 
 __all__ = ["deleted_pods_go", "kueue_lets_go", "no_finalizer_lost", "no_finalizer_returns"]
 
@@ -79,7 +80,7 @@ def kueue_lets_go(history: History) -> Finding:
     if not waiting:
         states = [state for pod in finished if (state := free[pod])]
         last = max(states, key=lambda state: state.at)
-        pods, conflicts = _count(len(states), "pod"), _count(_conflicts(history), "conflict")
+        pods, conflicts = counted(len(states), "pod"), counted(_conflicts(history), "conflict")
         reason = f"Kueue let go of {pods} within {last.at - finish.at:.1f} s; {conflicts}"
         return Finding(name, Judgement.HOLDS, reason, (start, last.index))
     reason = f"Kueue's finalizer is still on {', '.join(waiting)}"
@@ -97,7 +98,7 @@ def deleted_pods_go(history: History) -> Finding:
         pod, state = stuck[0]
         judgement = Judgement.VIOLATED if history.closed else Judgement.UNKNOWN
         return Finding(name, judgement, f"{pod} is being deleted, nothing holds it, and it is there", (state.index,))
-    gone = _count(sum(state.gone for _, state in ends), "pod")
+    gone = counted(sum(state.gone for _, state in ends), "pod")
     return Finding(name, Judgement.HOLDS, f"{gone} went, as nothing held them")
 
 
@@ -227,7 +228,3 @@ def _ended(history: History) -> float:
 
 def _conflicts(history: History) -> int:
     return sum(request.status == HTTPStatus.CONFLICT and "/pods/" in request.path for _, request in history.requests())
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
