@@ -11,6 +11,8 @@ import pytest
 from holdback.binaries.pins import pin, pins
 from holdback.cli import main
 from holdback.cli.build import NEEDED
+from holdback.controllers.kueue.source import KueueBuild
+from holdback.controllers.kueue.variant import Checkout, Variant
 from holdback.history.store import Store
 from tests.report.sample import report
 
@@ -105,6 +107,28 @@ def test_build_finds_what_is_there(empty: Path, capsys: pytest.CaptureFixture[st
     path = put(empty, "etcd")
     assert main(["build", "etcd"]) == 0
     assert f"etcd: {path}" in capsys.readouterr().err
+
+
+def test_build_takes_names_and_an_arm(
+    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With names only what is named is built: these executables, and the Kueue of the arm that is given, no default."""
+    path, checkout = put(empty, "etcd"), tmp_path / "checkout"
+    (checkout / "cmd" / "kueue").mkdir(parents=True)
+    (checkout / "go.mod").touch()
+    (tmp_path / "clusters" / "kueue").mkdir(parents=True)
+    (tmp_path / "clusters" / "kueue" / "control.toml").write_text('version = "v0.17.0"')
+    monkeypatch.setattr("holdback.cli.build.build_kueue", _built)
+    assert main(["build", "etcd", "--treatment", str(checkout)]) == 0
+    told = capsys.readouterr().err
+    assert f"etcd: {path}" in told
+    assert f"treatment: {checkout}/kueue" in told
+    assert "control" not in told
+
+
+def _built(variant: Variant, _: object) -> KueueBuild:
+    assert isinstance(variant.source, Checkout)
+    return KueueBuild(variant, variant.source.path / "kueue", variant.source.path / "manifests.yaml")
 
 
 @pytest.mark.usefixtures("no_go")

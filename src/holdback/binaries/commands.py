@@ -54,8 +54,11 @@ class Commands:
         cwd: Path,
         env: Mapping[str, str] | None = None,
         heard: Callable[[str], None] = lambda _: None,
+        within: float | None = None,
     ) -> Finished:
         """Run to the end; `heard` gets each line of standard error as it comes.
+
+        What has not ended after `within` seconds is killed, which its exit code tells.
 
         Raises:
             BinaryError: the command could not be started.
@@ -64,13 +67,17 @@ class Commands:
         lines = []
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             child = self._start(argv, cwd, {**os.environ, **self._environment, **(env or {})}, output.fileno())
+            limit = threading.Timer(within or 0, _kill, [child])
             try:
+                if within is not None:
+                    limit.start()
                 assert child.stderr is not None
                 for line in child.stderr:
                     lines.append(line.rstrip("\n"))
                     heard(lines[-1])
                 child.wait()
             finally:
+                limit.cancel()
                 self._end(child)
             self.check()
             output.seek(0)

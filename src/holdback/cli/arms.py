@@ -25,11 +25,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def variants(arguments: argparse.Namespace) -> list[Variant]:
-    """What the arms run; an arm of which nothing is known is left out.
+def variants(arguments: argparse.Namespace, *, defaults: bool = True) -> list[Variant]:
+    """What the arms run; an arm of which nothing is known is left out, without `defaults` also one not named.
 
     Raises:
         ConfigurationError: a word that means no variant.
     """
-    words = {arm: getattr(arguments, arm) or default_word(arm, existing=True) for arm in _ARMS}
+    words = {arm: getattr(arguments, arm) or (default_word(arm, existing=True) if defaults else None) for arm in _ARMS}
     return [read_variant(word, arm) for arm, word in words.items() if word is not None]

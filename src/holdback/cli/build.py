@@ -29,6 +29,7 @@ examples:
   holdback build --treatment ../kueue                   the same, with your checkout as the fix
   holdback build --control v0.17.3 --treatment v0.17.4  two releases
   holdback build caddy toxiproxy-server                 only these
+  holdback build caddy --treatment ../kueue             only these two
 """
 
 
@@ -41,7 +42,9 @@ def add(subcommands: Subcommands) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these executables, and no Kueue")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="only these executables, and a Kueue only for an arm that is named"
+    )
     add_options(parser)
     parser.add_argument(
         "--all", action="store_true", help=f"also {', '.join(name for name in pins() if name not in NEEDED)}"
@@ -50,14 +53,14 @@ def add(subcommands: Subcommands) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if arguments.names and (arguments.all or arguments.control or arguments.treatment):
+    if arguments.names and arguments.all:
         raise ConfigurationError(
-            "names of executables go without --all, --control and --treatment", remedy="run `holdback build` twice"
+            f"--all, and only {', '.join(arguments.names)}: both cannot be", remedy="leave out --all, or the names"
         )
-    names = arguments.names or (tuple(pins()) if arguments.all else NEEDED)
-    for name in names:
+    for name in arguments.names:
         pin(name)  # all refusals before the first build
-    arms = [] if arguments.names else variants(arguments)
+    names = tuple(pins()) if arguments.all else tuple(arguments.names) or NEEDED
+    arms = variants(arguments, defaults=not arguments.names)
     clock = SystemClock()
     started = clock.monotonic()
     # The run's reaper ends the compilers should we be killed.

@@ -18,7 +18,7 @@ from holdback.cli.arms import add_options, variants
 from holdback.cli.build import NEEDED
 from holdback.controllers.kueue.servers import doubts
 from holdback.controllers.kueue.source import find_kueue
-from holdback.errors import HoldbackError
+from holdback.errors import ConfigurationError, HoldbackError
 
 if TYPE_CHECKING:
     import argparse
@@ -122,6 +122,8 @@ def _kueue(binaries: Binaries, arm: Variant, *, can_build: bool) -> _Line:
     what = f"kueue ({arm.name})"
     try:
         build = find_kueue(arm, binaries)
+    except ConfigurationError as error:
+        return _Line(what, "missing", "", str(error))
     except HoldbackError:
         build = None  # without Go no build can be looked for; the line of Go says why
     if build is None:

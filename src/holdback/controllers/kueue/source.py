@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from holdback.binaries.pins import host, pin
 from holdback.binaries.workshop import Source
 from holdback.controllers.kueue import checkout
+from holdback.controllers.kueue.ready import check_ready
 from holdback.controllers.kueue.variant import DEFAULT_VERSION, PIN, Checkout, Ready, Release, Variant, digest
 from holdback.errors import BuildError, ConfigurationError
 
@@ -47,7 +48,10 @@ def find_kueue(variant: Variant, binaries: Binaries) -> KueueBuild | None:
 
     Raises:
         ToolchainError: there is no usable Go, whose version is a part of what is looked for.
+        ConfigurationError: a ready executable is no Kueue.
     """
+    if isinstance(variant.source, Ready):
+        check_ready(variant.source.path, variant.name, binaries)
     entry = binaries.workshop.cache.find(*_entry(variant, binaries.workshop))
     return None if entry is None else _result(variant, entry)
 
@@ -56,7 +60,7 @@ def build_kueue(variant: Variant, binaries: Binaries) -> KueueBuild:
     """The variant's build, made now if need be.
 
     Raises:
-        ConfigurationError: a patch does not apply.
+        ConfigurationError: a patch does not apply, or a ready executable is no Kueue.
         BinaryError: the source cannot be had or does not compile; the message names the arm.
     """
     found = find_kueue(variant, binaries)
