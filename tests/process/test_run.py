@@ -9,9 +9,11 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 import holdback.process
@@ -92,6 +94,54 @@ def test_death_of_a_watched_process_ends_the_run_and_a_hanging_owner(owner: Call
     assert hanging.nothing_left()
     assert hanging.process.wait(1) == -signal.SIGKILL
     watched.wait()
+
+
+def reapers(owner: int) -> list[psutil.Process]:
+    """Those that guard the runs of a process."""
+    found = []
+    for child in psutil.Process(owner).children():
+        with suppress(psutil.Error):  # it has just ended
+            if str(owner) in child.cmdline():
+                found.append(child)
+    return found
+
+
+def test_a_reaper_that_is_killed_is_replaced(owner: Callable[..., Owner]) -> None:
+    """The run that lost its reaper gets another one, says so, and is cleaned up behind as before."""
+    guarded = owner("sleep")
+    (reaper,) = reapers(guarded.process.pid)
+    reaper.kill()
+    assert poll(lambda: [each.pid for each in reapers(guarded.process.pid)] not in ([], [reaper.pid]), within=10)
+    assert members(guarded.id), "nothing else of the run ended"
+    assert guarded.process.stderr
+    assert "another process has taken its place" in guarded.process.stderr.readline()
+    guarded.process.kill()
+    assert guarded.nothing_left()
+
+
+def test_a_reaper_that_cannot_be_kept_alive_ends_the_run(owner: Callable[..., Owner]) -> None:
+    """A run whose reaper is killed again and again ends in order, as by Ctrl-C, and says why."""
+    haunted = owner("sleep")
+
+    def ended() -> bool:
+        for reaper in reapers(haunted.process.pid) if haunted.process.poll() is None else ():
+            reaper.kill()
+        return haunted.process.poll() is not None
+
+    assert poll(ended, within=60)
+    _, complaint = haunted.process.communicate()
+    assert "again and again, so the run ends now" in complaint
+    assert not members(haunted.id)
+
+
+def test_a_run_whose_reaper_was_replaced_ends_well(tmp_path: Path) -> None:
+    """A goodbye goes to the new one: no reaper is left, and nothing is said to have failed."""
+    told: list[str] = []
+    with open_run(logs=tmp_path, say=told.append):
+        (reaper,) = reapers(os.getpid())
+        reaper.kill()
+        assert poll(lambda: bool(told), within=10)
+    assert not reapers(os.getpid())
 
 
 def test_a_run_that_ends_well_takes_strays_with_it(owner: Callable[..., Owner]) -> None:

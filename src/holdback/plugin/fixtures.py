@@ -54,14 +54,14 @@ def holdback_settings(pytestconfig: pytest.Config) -> Settings:
 
 
 @pytest.fixture(scope="session")
-def holdback_run(pytestconfig: pytest.Config) -> Iterator[Run]:
+def holdback_run(pytestconfig: pytest.Config, holdback_progress: Progress) -> Iterator[Run]:
     """The run of this process, for everything it starts; nothing of it outlives pytest, however that ends."""
     from holdback.process import open_run  # noqa: PLC0415  not for sessions without experiments
 
     settings = pytestconfig.stash[SETTINGS]
     begin(pytestconfig)
     watch = () if settings.controller == os.getpid() else (settings.controller,)
-    with open_run(logs=settings.store.logs(settings.worker), watch=watch) as run:
+    with open_run(logs=settings.store.logs(settings.worker), watch=watch, say=holdback_progress.say) as run:
         yield run
 
 

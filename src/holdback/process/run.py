@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -18,14 +16,14 @@ from pathlib import Path
 
 from holdback.errors import ProcessError
 from holdback.process.child import Child, stop_all
+from holdback.process.guard import Guard
 from holdback.process.ports import Ports
-from holdback.process.reaper import MARK, READY, WILLS, sweep
+from holdback.process.reaper import MARK, WILLS, sweep
 
 __all__ = ["Run", "open_run"]
 
 # A unix socket's path has at most 103 bytes on macOS, and sockets lie some names below the run's directory.
 _LONGEST_BASE = 50
-_GOODBYE_WITHIN = 5.0
 _ROOM = "they must be writable and have room; TMPDIR says where the private one goes"
 
 
@@ -127,49 +125,6 @@ class Run:
         return failures
 
 
-class _Reaper:
-    """Our end of the reaper's pipe."""
-
-    def __init__(self, run: str, directory: Path, watch: Sequence[int]) -> None:
-        words = [run, str(directory), str(os.getpid()), *map(str, watch)]
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", str(Path(__file__).with_name("reaper.py")), *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # It must not carry a mark, or an outer run's reaper would kill it before it has done its work.
-            env={name: value for name, value in os.environ.items() if name != MARK},
-            cwd="/",
-            start_new_session=True,
-        )
-        assert self._process.stdout
-        if self._process.stdout.readline() != READY:
-            _, complaint = self._process.communicate()
-            raise ProcessError(
-                f"the process that guards this run does not start: {complaint.decode(errors='replace').strip()}",
-                remedy=f"`{sys.executable} -I -c 'import psutil'` must work",
-            )
-        self._process.stdout.close()
-
-    def dismiss(self) -> None:
-        """The run ended well: let it go."""
-        assert self._process.stdin
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(b"goodbye\n")
-            self._process.stdin.flush()
-        self.alarm()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GOODBYE_WITHIN)
-
-    def alarm(self) -> None:
-        """Close the pipe; without a goodbye before, it cleans up behind us at once."""
-        assert self._process.stdin
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
-        if self._process.stderr:
-            self._process.stderr.close()
-
-
 def _made(path: Path) -> Path | None:
     """The directory, if it is new."""
     try:
@@ -185,7 +140,9 @@ def _base() -> Path:
 
 
 @contextmanager
-def open_run(*, logs: Path, watch: Sequence[int] = ()) -> Iterator[Run]:
+def open_run(
+    *, logs: Path, watch: Sequence[int] = (), say: Callable[[str], None] = lambda text: print(text, file=sys.stderr)
+) -> Iterator[Run]:
     """Open a run; at its end nothing of it is left but its logs.
 
     That holds too when we are killed: a separate process, the reaper, then ends every child and removes
@@ -194,6 +151,7 @@ def open_run(*, logs: Path, watch: Sequence[int] = ()) -> Iterator[Run]:
     Args:
         logs: directory for the children's logs, made if missing.
         watch: further processes whose death ends the run (the controller of pytest-xdist, say).
+        say: told when the reaper was ended from outside.
 
     Raises:
         ProcessError: the guarding process does not start, or a directory cannot be made.
@@ -201,38 +159,38 @@ def open_run(*, logs: Path, watch: Sequence[int] = ()) -> Iterator[Run]:
     """
     name = secrets.token_hex(6)
     directory = _base() / f"hb-{name}"
-    reaper = _Reaper(name, directory, watch)
+    guard = Guard(name, directory, watch, say)
     try:
         logs.mkdir(parents=True, exist_ok=True)
         directory.mkdir(mode=0o700)
         run = Run(name, directory, logs.resolve())
     except OSError as error:
-        reaper.alarm()
+        guard.alarm()
         raise ProcessError(
             f"this run cannot have its directories: {error}",
             remedy=_ROOM,
         ) from error
     except BaseException:
-        reaper.alarm()
+        guard.alarm()
         raise
     try:
         yield run
     except BaseException as error:
-        for failure in _end(run, reaper):
+        for failure in _end(run, guard):
             error.add_note(f"while cleaning up: {failure}")
         raise
-    if failures := _end(run, reaper):
+    if failures := _end(run, guard):
         raise ExceptionGroup("the run did not end cleanly", failures)
 
 
-def _end(run: Run, reaper: _Reaper) -> list[Exception]:
+def _end(run: Run, guard: Guard) -> list[Exception]:
     try:
         failures = run._close()
     except BaseException:  # a second Ctrl-C: the reaper finishes what we may not
-        reaper.alarm()
+        guard.alarm()
         raise
     if failures:
-        reaper.alarm()
+        guard.alarm()
     else:
-        reaper.dismiss()
+        guard.dismiss()
     return failures
