@@ -122,7 +122,7 @@ def test_a_death_in_mid_trial_costs_that_trial_alone(session: Callable[[int], Se
     assert summary["interrupted"] is True
     told = under.output.read_text()
     assert "INVALID: world: kueue-" in told
-    assert "1 trials were begun and not judged." in told
+    assert "1 trial was begun and not judged." in told
 
 
 def test_ctrl_c_twice_leaves_what_was_made_and_nothing_else(session: Callable[[int], Session]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from holdback.controllers.kueue.variant import Release, Variant
 from holdback.history import store
 from holdback.history.events import FaultChange, Note, ObjectChange, Request, Step, encode
 from holdback.history.exposure import Exposure
@@ -48,6 +49,11 @@ def test_every_field_of_a_row_is_documented() -> None:
     """The table of a row is that of the dataclass."""
     assert sorted(documented("A line of `trials.jsonl`")) == sorted(names(Row))
     assert documented("A line of `planned.jsonl`") == [*names(Plan), "started"]
+
+
+def test_every_field_of_a_variant_is_documented() -> None:
+    """The table of a variant is what `run.json` has of it."""
+    assert documented("A variant in `run.json`") == list(Variant("control", Release("v0.17.0")).to_json())
 
 
 def test_the_versions_are_those_that_are_written() -> None:

@@ -6,9 +6,11 @@ import json
 import multiprocessing
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -129,10 +131,34 @@ def test_beginning_twice_is_beginning_once(store: Store) -> None:
 
 
 def test_facts_are_added_to_the_run(store: Store) -> None:
-    """amend() keeps what run.json had."""
-    store.amend(variants={"control": "v1"})
-    assert store.run()["variants"] == {"control": "v1"}
+    """add() keeps what run.json had, and each fact once, whichever process of the run knew it first."""
+    store.add("variants", [{"arm": "control"}])
+    store.add("variants", [{"arm": "treatment"}, {"arm": "control"}])
+    assert store.run()["variants"] == [{"arm": "control"}, {"arm": "treatment"}]
     assert store.run()["id"] == "one"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda store: store.plan({"id": "a"}),
+        lambda store: store.judged({"id": "a"}),
+        lambda store: store.record("a", History(())),
+        lambda store: store.keep_plan("a", "schema: 1"),
+        lambda store: store.add("variants", [{}]),
+        lambda store: store.summarise({}),
+    ],
+)
+@pytest.mark.parametrize("left", [True, False])
+def test_a_report_that_vanished_is_not_made_anew(store: Store, write: Callable[[Store], None], left: bool) -> None:
+    """What was made so far would be missing in it, so whatever is written next says that the report is gone."""
+    shutil.rmtree(store.directory)
+    if left:
+        store.directory.mkdir()  # somebody emptied it
+    with pytest.raises(EvidenceError, match="deleted or moved away") as caught:
+        write(store)
+    assert "--holdback-report" in caught.value.remedy
+    assert not left or not list(store.directory.iterdir())
 
 
 def _append(directory: Path, name: str) -> None:

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
+from holdback.clock import poll
 from holdback.history.store import process_of
 from holdback.trials.merge import merge
 from holdback.trials.schedule import derive
@@ -283,8 +285,11 @@ def broken():
     result = inner.runpytest("--count=10")
     assert result.ret == 1
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["treatment: workload.go:12: syntax error", "*mend the patch"])
-    assert len(rows_of(inner)) == 1
+    result.stdout.fnmatch_lines(
+        ["treatment: workload.go:12: syntax error", "*mend the patch", "No trial was completed*"]
+    )
+    assert not (report_of(inner) / "planned.jsonl").exists()
+    assert not (report_of(inner) / "trials.jsonl").exists()
 
 
 def test_a_report_that_another_run_writes_is_left_alone(inner: pytest.Pytester) -> None:
@@ -388,6 +393,153 @@ def test_other(world, trial):
 
 def plans_of(inner: pytest.Pytester) -> dict[str, str]:
     return {path.stem: path.read_text() for path in (report_of(inner) / "plans").iterdir()}
+
+
+def begun(inner: pytest.Pytester, process: subprocess.Popen[str], number: int) -> None:
+    """Wait until so many trials have begun."""
+    planned, deadline = report_of(inner) / "planned.jsonl", time.monotonic() + 60
+    while not (planned.exists() and len(lines_of(planned)) >= number):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def started(inner: pytest.Pytester, *options: str) -> subprocess.Popen[str]:
+    """A pytest in a process group of its own, as a shell starts it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=inner.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+SLOW = FIXED + "    import time; time.sleep(0.01 if trial.index < 1 else 600)\n"
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_sigterm_ends_a_run_as_ctrl_c_does(inner: pytest.Pytester, options: tuple[str, ...]) -> None:
+    """SIGTERM, even if sent twice by habit, keeps and sums up what there is, says what ended the run, and fails it."""
+    inner.makepyfile(SLOW)
+    process = started(inner, "--count=5", *options)
+    begun(inner, process, 4 if options else 3)
+    for _ in range(2):
+        process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    assert "the run was ended by SIGTERM" in output
+    assert "Interrupted: this counts only the trials made so far." in output
+    assert summary_of(inner)["interrupted"] is True
+    assert len(rows_of(inner)) >= 2
+    assert "Traceback" not in output
+
+
+def test_a_second_ctrl_c_ends_at_once_and_says_so(inner: pytest.Pytester) -> None:
+    """While the world goes down a second Ctrl-C leaves a short message and no traceback, and the rows stay."""
+    inner.makeconftest(
+        CONFTEST.replace("        yield world\n", "        yield world\n        if trial.index: closing()\n")
+        + """
+def closing():
+    import pathlib, time
+    pathlib.Path("closing").touch()
+    time.sleep(600)
+"""
+    )
+    inner.makepyfile(SLOW)
+    process = started(inner, "--count=5")
+    begun(inner, process, 3)
+    os.killpg(process.pid, signal.SIGINT)
+    deadline = time.monotonic() + 60
+    while not (inner.path / "closing").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert "holdback: interrupted twice, so this ends at once" in output
+    assert "Traceback" not in output
+    assert len(rows_of(inner)) == 2
+
+
+def test_sessions_without_experiments_keep_their_signals(inner: pytest.Pytester) -> None:
+    """SIGTERM kills an ordinary session as ever, and nothing of ours is said."""
+    inner.makepyfile("def test_it():\n    import os, signal; os.kill(os.getpid(), signal.SIGTERM)")
+    result = inner.runpytest_subprocess()
+    assert result.ret == -signal.SIGTERM
+    assert "holdback: interrupted" not in result.stdout.str() + result.stderr.str()
+
+
+def test_workers_do_not_outlive_their_controller(inner: pytest.Pytester) -> None:
+    """When the leading process of `-n 2` is killed, its workers end too, though they are in the middle of a trial."""
+    inner.makepyfile(SLOW)
+    process = started(inner, "--count=5", "-n", "2")
+    begun(inner, process, 4)
+    workers = psutil.Process(process.pid).children()
+    assert len(workers) == 2
+    process.kill()
+    assert poll(lambda: not any(map(runs, workers)), within=5)
+    process.communicate()
+
+
+def runs(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+@pytest.mark.parametrize("how", ["shutil.rmtree(report)", "report.rename('elsewhere')"])
+def test_a_report_that_vanishes_ends_the_run(inner: pytest.Pytester, how: str, options: tuple[str, ...]) -> None:
+    """When somebody deletes or moves the report, the next trial says so with a remedy, and no new report is made."""
+    meddle = f"import pathlib, shutil; report = pathlib.Path('holdback-report'); {how}"
+    inner.makepyfile(FIXED + f"    if trial.id == 'it-control-003': {meddle}\n")
+    result = inner.runpytest_subprocess("--count=300", *options)
+    assert result.ret in {pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED}  # pytest-xdist says the latter
+    result.stdout.fnmatch_lines(["*the report */holdback-report was deleted or moved away*", "*->*leave it alone*"])
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+    assert not (report_of(inner) / "run.json").exists()
+    assert len(result.outlines) < 100, "it did not go on"
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_a_report_that_vanishes_at_the_very_end_fails_the_run(inner: pytest.Pytester, options: tuple[str, ...]) -> None:
+    """Trials that all went well and left no evidence prove nothing."""
+    inner.makepyfile(
+        FIXED + "\ndef test_zzz():\n    import shutil, time; time.sleep(1); shutil.rmtree('holdback-report')\n"
+    )
+    result = inner.runpytest_subprocess("--count=8", "-k", "test_it or 1-8", "--dist=loadfile", *options)
+    assert result.ret == 1
+    result.stderr.fnmatch_lines(["the report *holdback-report was deleted or moved away*"])
+
+
+def test_the_command_can_be_typed_again(inner: pytest.Pytester) -> None:
+    """`python -m pytest` is kept as that, and by workers of pytest-xdist as the controller was called."""
+    inner.makepyfile(FIXED)
+    for options in ((), ("-n", "2")):
+        argv = [sys.executable, "-m", "pytest", "--count=1", *options]
+        subprocess.run(argv, cwd=inner.path, capture_output=True, check=False)
+        run = json.loads((report_of(inner) / "run.json").read_text())
+        assert run["command"] == ["python", "-m", "pytest", "--count=1", *options]
+
+
+PROGRESS = """
+@pytest.fixture(autouse=True)
+def busy(holdback_progress, trial):
+    holdback_progress.say(f"starting the world of {trial.id}")
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-v",), ("-q",), ("-n", "2"), ("-n", "2", "-v")])
+def test_progress_has_lines_of_its_own(inner: pytest.Pytester, options: tuple[str, ...]) -> None:
+    """What is said while tests run never stands behind the letters or names of tests, nor they behind it."""
+    inner.makeconftest(CONFTEST + PROGRESS)
+    inner.makepyfile(FIXED)
+    process = started(inner, "--count=3", *options)
+    output, _ = process.communicate(timeout=120)
+    said = [line for line in output.splitlines() if "starting the world" in line]
+    assert len(said) == 6
+    assert all(line.endswith(("001", "002", "003")) for line in said), output
+    assert all(line.startswith("starting") for line in said), output
 
 
 def test_a_trial_writes_its_plan_and_replays_it(inner: pytest.Pytester) -> None:

@@ -27,4 +27,6 @@ def trial(world: World) -> Trial:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(tmp_path)
+    store = Store(tmp_path)
+    store.begin({"id": "one", "started": 0.0})
+    return store

@@ -53,6 +53,21 @@ def test_plans_go_with_their_trials(tmp_path: Path) -> None:
     assert kept == {first[run]: f"the plan of {run}" for run in planned}
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_checkout_that_changed_is_another_variant(tmp_path: Path, known: bool) -> None:
+    """Shards whose variants have one name and different content are refused; older reports do not tell."""
+    sources = [shard(tmp_path / str(number), number) for number in (1, 2)]
+    for number, source in enumerate(sources if known else sources[:1]):
+        words = {"arm": "treatment", "description": "Kueue checkout ../kueue", "fingerprint": f"f{number}"}
+        Store(source).add("variants", [words, {**words, "arm": "control", "fingerprint": "same"}])
+    if not known:
+        merge(tmp_path / "out", sources)
+        return
+    with pytest.raises(EvidenceError, match="treatment: Kueue checkout") as caught:
+        merge(tmp_path / "out", sources)
+    assert "control" not in caught.value.message
+
+
 def test_blocks_never_mix(tmp_path: Path) -> None:
     """The arms of a block stay together, and no block holds trials of two reports: only so the test stays exact."""
     sources = [shard(tmp_path / str(number), number, "vvv", "hh") for number in (1, 2, 3)]

@@ -45,10 +45,19 @@ class Task:
 class Progress:
     """Shows tasks that run at the same time, in any number of threads.
 
-    `every` is the number of seconds between two plain lines where there is no terminal.
+    `every` is the number of seconds between two plain lines where there is no terminal. `before` is called before
+    something is written: whoever else writes there can end a line it has begun.
     """
 
-    def __init__(self, stream: TextIO | None = None, *, every: float = 15.0, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        *,
+        every: float = 15.0,
+        clock: Clock | None = None,
+        before: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._before = before
         self._console = Console(file=stream or sys.stderr, highlight=False, soft_wrap=True)
         self._clock = clock or SystemClock()
         self._every = every
@@ -58,6 +67,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         """One line that stays."""
+        self._before()
         self._console.print(text, markup=False)
 
     @contextmanager
@@ -88,6 +98,7 @@ class Progress:
 
     def _new_display(self) -> Live | _Ticker:
         if self._console.is_terminal:
+            self._before()
             return Live(console=self._console, get_renderable=self._table, transient=True)
         return _Ticker(self._say_all, self._every)
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -132,10 +132,30 @@ class Store:
             self.histories.mkdir(exist_ok=True)
             _replace(self.run_path, json.dumps({"schema": SCHEMA, **run}, indent=2, default=str) + "\n")
 
-    def amend(self, **facts: Any) -> None:
-        """Add facts to run.json that are known only later, such as the variants' descriptions."""
+    def add(self, key: str, facts: Sequence[Mapping[str, Any]]) -> None:
+        """Add facts to a list in run.json that are known only later, such as the variants; each stays there once."""
+        self.demand()
         with self._locked():
-            _replace(self.run_path, json.dumps({**self.run(), **facts}, indent=2, default=str) + "\n")
+            run = self.run()
+            known = [*run.get(key, ())]
+            known += [dict(fact) for fact in facts if fact not in known]
+            _replace(self.run_path, json.dumps({**run, key: known}, indent=2, default=str) + "\n")
+
+    def demand(self) -> None:
+        """Prove that the report is where it was begun.
+
+        Raises:
+            EvidenceError: it was deleted or moved away.
+        """
+        if not self.run_path.exists():
+            raise self.gone()
+
+    def gone(self) -> EvidenceError:
+        """The error for a report that vanished: a new one in its place would lack what was made so far."""
+        return EvidenceError(
+            f"the report {self.directory} was deleted or moved away while the run went on",
+            remedy="run again and leave it alone until the end, or choose another directory with --holdback-report",
+        )
 
     def run(self) -> dict[str, Any]:
         """What run.json says; empty when there is none, or it is damaged."""
@@ -157,6 +177,7 @@ class Store:
         `ask` is called for the first of them only, and no other process settles anything meanwhile.
         """
         key = {"experiment": experiment, "block": block}
+        self.demand()
         with self._locked():
             for _, line in _read(self.blocks_path)[0]:
                 if key.items() <= line.items():
@@ -167,17 +188,20 @@ class Store:
 
     def plan(self, trial: Mapping[str, Any]) -> None:
         """Say, before a trial, that it will be made."""
+        self.demand()
         with self._locked():
             _append(self.planned_path, trial)
 
     def judged(self, row: Mapping[str, Any]) -> None:
         """Keep a judged trial's row."""
+        self.demand()
         with self._locked():
             _append(self.trials_path, row)
 
     def record(self, trial: str, history: History) -> None:
         """Keep a trial's history, before it is judged."""
         header = {"schema": SCHEMA, "closed": history.closed, "scope": dict(history.scope)}
+        self.demand()
         lines = (json.dumps(line, default=str) for line in (header, *map(encode, history.events)))
         with _evidence(self.histories):
             self.histories.mkdir(parents=True, exist_ok=True)
@@ -185,6 +209,7 @@ class Store:
 
     def keep_plan(self, trial: str, text: str) -> None:
         """Keep the plan of a trial's faults."""
+        self.demand()
         with _evidence(self.plans):
             self.plans.mkdir(parents=True, exist_ok=True)
         _replace(self.plan_path(trial), text)
@@ -195,6 +220,7 @@ class Store:
 
     def summarise(self, summary: Mapping[str, Any]) -> None:
         """Keep the run's summary, replacing an earlier one at once."""
+        self.demand()
         _replace(self.summary_path, json.dumps(summary, indent=2) + "\n")
 
     def trials(self) -> tuple[Lines, list[Damage]]:

@@ -21,6 +21,7 @@ from holdback.plugin.fixtures import (
     pytest_holdback_faults,
     trial,
 )
+from holdback.plugin.leaving import pytest_sessionstart
 from holdback.plugin.running import (
     pytest_pyfunc_call,
     pytest_report_teststatus,
@@ -61,6 +62,7 @@ __all__ = [
     "pytest_runtest_makereport",
     "pytest_runtest_setup",
     "pytest_sessionfinish",
+    "pytest_sessionstart",
     "pytest_terminal_summary",
     "pytest_unconfigure",
     "trial",

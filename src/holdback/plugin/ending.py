@@ -11,7 +11,7 @@ import pytest
 
 from holdback.errors import EvidenceError
 from holdback.history.store import Damage, Store
-from holdback.plugin.settings import SETTINGS
+from holdback.plugin.settings import REPORTED, SETTINGS
 from holdback.plugin.shards import was_made
 from holdback.trials.outcome import Row, read_rows
 
@@ -38,7 +38,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int | pytest.ExitC
     """Compute the verdict from what is on disk, keep it, and let it decide the exit code."""
     config = session.config
     settings = config.stash.get(SETTINGS, None)
-    if settings is None or hasattr(config, "workerinput") or settings.store.run().get("id") != settings.run:
+    if settings is None or hasattr(config, "workerinput"):
+        return
+    if settings.store.run().get("id") != settings.run:
+        if config.stash.get(REPORTED, False):
+            sys.stderr.write(f"\n{settings.store.gone()}\n")
+            session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
         return
     try:
         ending = _conclude(settings.store, interrupted=_was_cut_short(session, exitstatus))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import sys
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 
@@ -15,10 +13,20 @@ from holdback.faults.dosing import SEARCH
 from holdback.history.store import process_of
 from holdback.plugin.settings import SETTINGS
 
+_BEGUN = pytest.StashKey[bool]()
+
 
 def begin(config: pytest.Config) -> None:
-    """Write what ran, once; every process of the run may call it at any time."""
+    """Write what ran, once; every process of the run may call it at any time.
+
+    Raises:
+        EvidenceError: it cannot be written, is another run's, or was begun and is gone.
+    """
     settings = config.stash[SETTINGS]
+    if config.stash.get(_BEGUN, False):
+        settings.store.demand()
+        return
+    config.stash[_BEGUN] = True
     settings.store.begin(
         {
             "id": settings.run,
@@ -35,7 +43,8 @@ def begin(config: pytest.Config) -> None:
             "directory": str(config.invocation_params.dir),
             "until_decided": settings.until_decided,
             "doses": SEARCH if settings.searching else settings.doses,
-            "command": [Path(sys.argv[0]).name, *map(str, config.invocation_params.args)],
+            "command": settings.command,
+            "variants": [],
             "process": process_of(settings.controller),
             "machine": {"system": platform.platform(), "processors": os.cpu_count(), "load": os.getloadavg()},
             "versions": _versions(),

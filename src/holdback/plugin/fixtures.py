@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from holdback.faults.plan import FaultPlan
 from holdback.plugin.collecting import PLAN, mark_of
 from holdback.plugin.evidence import begin
-from holdback.plugin.settings import FAULTS, SETTINGS, STDERR, Settings
+from holdback.plugin.settings import FAULTS, SETTINGS, STDERR, STDOUT, Settings
 from holdback.trials.trial import Trial
 
 if TYPE_CHECKING:
@@ -70,7 +71,25 @@ def holdback_progress(pytestconfig: pytest.Config) -> Progress:
     """Shows what takes long on the terminal itself, past pytest's capturing."""
     from holdback.binaries import Progress  # noqa: PLC0415  not for sessions without experiments
 
-    return Progress(pytestconfig.stash[STDERR])
+    return Progress(pytestconfig.stash[STDERR], before=partial(_end_line, pytestconfig))
+
+
+def _end_line(config: pytest.Config) -> None:
+    """Our lines begin where a line begins, not behind the letters and names of the tests so far."""
+    if hasattr(config, "workerinput"):  # a worker of pytest-xdist cannot know what its controller has written
+        config.stash[STDERR].write("\n")
+        return
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:  # `-p no:terminal`
+        return
+    writer = config.get_terminal_writer()
+    if writer.width_of_current_line:
+        # While a test runs, what the writer itself writes would be captured as the test's.
+        config.stash[STDOUT].write("\n")
+        config.stash[STDOUT].flush()
+        writer._current_line = ""
+        if reporter.verbosity > 0:
+            reporter.currentfspath = None  # the test's name comes again, before its outcome
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from holdback.history.store import Store
 from holdback.plugin.blocks import SPARED, settle
 from holdback.plugin.collecting import PLAN
 from holdback.plugin.evidence import begin
-from holdback.plugin.settings import FAULTS, SETTINGS
+from holdback.plugin.settings import FAULTS, REPORTED, SETTINGS
 from holdback.trials import runner
 from holdback.trials.arms import TREATMENT
 from holdback.trials.outcome import Outcome, Row, likeness
@@ -22,6 +22,8 @@ from holdback.trials.trial import Plan, Trial
 
 _SAME_INVALID = 3
 """So many INVALID trials in a row for the same reason end the run: the next ones would not be better."""
+_FOR_ALL = BinaryError | ConfigurationError | EvidenceError
+"""Errors that each further trial would meet as well: a variant that does not compile, a full disk."""
 _LETTERS = {Outcome.HOLDS: ".", Outcome.VIOLATED: "V", Outcome.UNKNOWN: "u", Outcome.INVALID: "i"}
 
 
@@ -105,8 +107,7 @@ def pytest_runtest_makereport(
         _setup_failed(item, plan, error, report)
     if isinstance(error, HoldbackError) and report.failed:
         report.longrepr = str(error)
-    if isinstance(error, BinaryError | ConfigurationError | EvidenceError):
-        # Each further trial would meet the same: a variant that does not compile, a full disk.
+    if isinstance(error, _FOR_ALL):
         item.session.shouldfail = error.message
     if spared := item.stash.get(SPARED, ""):
         vars(report)["holdback"] = {"spared": spared}
@@ -120,24 +121,30 @@ def pytest_runtest_makereport(
 
 
 def _setup_failed(item: pytest.Item, plan: Plan, error: Exception, report: pytest.TestReport) -> None:
-    """A world that cannot be had makes the trial INVALID, unless no trial at all could have it."""
-    if isinstance(error, EvidenceError):
-        return  # nothing can be kept of it, or the report is another run's
+    """A world that cannot be had makes the trial INVALID.
+
+    A variant or an option that cannot be leaves no row: no trial began, of this arm or of the other, which it may be
+    about. Nor does a report that cannot be written, or is another run's.
+    """
+    if isinstance(error, _FOR_ALL):
+        return
     try:
         _keep(item, runner.invalid(plan, error, item.config.stash[SETTINGS].store))
     except EvidenceError as full:
         item.session.shouldfail = full.message
         report.longrepr = str(full)
         return
-    if not isinstance(error, BinaryError | ConfigurationError):
-        report.outcome = "skipped"
+    report.outcome = "skipped"
 
 
-def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:
+def pytest_report_teststatus(
+    report: pytest.CollectReport | pytest.TestReport, config: pytest.Config
+) -> tuple[str, str, str] | None:
     """A violated control counts as passed: it is what a control is for. UNKNOWN and INVALID never do."""
     told = getattr(report, "holdback", None)
     if told is None or (report.failed and report.when == "setup"):
         return None
+    config.stash[REPORTED] = True
     if spared := told.get("spared"):
         return (spared, "", spared.upper()) if report.when == "setup" else ("", "", "")
     outcome = Outcome(told["outcome"])

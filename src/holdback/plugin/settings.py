@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import time
 import uuid
 from dataclasses import asdict, dataclass, field
@@ -32,6 +33,7 @@ class Settings:
     faults replace those of the scenario. `seed` is that of this run's own trials, also where it is a `shard`. `places`
     says where trials run. `until_decided` ends an experiment once its verdict is certain. `doses` (milliseconds) take
     the place of the scenario's own delays; with `searching` each block's dose follows from the trials before it.
+    `command` is what was typed, as it can be typed again.
     """
 
     run: str
@@ -48,6 +50,7 @@ class Settings:
     until_decided: bool = False
     doses: tuple[int, ...] = ()
     searching: bool = False
+    command: tuple[str, ...] = ()
 
     @property
     def store(self) -> Store:
@@ -65,7 +68,10 @@ class Settings:
 SETTINGS = pytest.StashKey[Settings]()
 FAULTS = pytest.StashKey[FaultPlan | None]()
 """Of the configuration: those of `--plan`. Of an item: those of its trial."""
+REPORTED = pytest.StashKey[bool]()
+"""Whether a trial was reported in this process: then there must be evidence of it at the end."""
 STDERR = pytest.StashKey[TextIO]()
+STDOUT = pytest.StashKey[TextIO]()
 """The terminal itself, past pytest's capturing."""
 
 
@@ -135,6 +141,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     # Made before pytest captures what tests print, so that a build of minutes can show its progress.
     config.stash[STDERR] = os.fdopen(os.dup(2), "w")
+    config.stash[STDOUT] = os.fdopen(os.dup(1), "w")
 
 
 def _check_count(config: pytest.Config, count: int) -> None:
@@ -168,8 +175,9 @@ def _doses(config: pytest.Config) -> tuple[int, ...]:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Close what `pytest_configure` opened."""
-    if stream := config.stash.get(STDERR, None):
-        stream.close()
+    for key in (STDERR, STDOUT):
+        if stream := config.stash.get(key, None):
+            stream.close()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -208,14 +216,21 @@ def _settle(config: pytest.Config, shard: Shard | None) -> Settings:
         until_decided=bool(config.getoption("--until-decided")),
         doses=_doses(config),
         searching=config.getoption("--dose") == SEARCH,
+        command=(*_program(), *map(str, config.invocation_params.args)),
     )
+
+
+def _program() -> list[str]:
+    """How pytest was called; what calls it as a library has a command line of its own, which is not pytest's."""
+    return ["python", "-m", "pytest"] if Path(sys.argv[0]).name == "__main__.py" else ["pytest"]
 
 
 def _received(worker: dict[str, Any], shard: Shard | None) -> Settings:
     given = worker["holdback"]
     plan = Path(given["plan"]) if given["plan"] else None
     own = {"report": Path(given["report"]), "worker": str(worker["workerid"]), "plan": plan, "shard": shard}
-    return Settings(**{**given, **own, "places": Places(**given["places"])})
+    facts = {"places": Places(**given["places"]), "command": tuple(given["command"])}
+    return Settings(**{**given, **own, **facts})
 
 
 def pytest_report_header(config: pytest.Config) -> str:

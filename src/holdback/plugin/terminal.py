@@ -15,6 +15,7 @@ from holdback.plugin.collecting import CHOSEN
 from holdback.plugin.ending import ENDING, exposures_of
 from holdback.plugin.settings import SETTINGS
 from holdback.trials.outcome import Outcome, Row, likeness
+from holdback.wording import counted
 
 if TYPE_CHECKING:
     from holdback.statistics import Summary
@@ -34,7 +35,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for line in (*_exposed(ending.rows), *_uncounted(ending.rows), *map(str, ending.damages)):
         terminalreporter.write_line(line)
     if ending.unjudged:
-        terminalreporter.write_line(f"{ending.unjudged} trials were begun and not judged.")
+        terminalreporter.write_line(f"{counted(ending.unjudged, 'trial was', 'trials were')} begun and not judged.")
     if settings.shard is not None:
         terminalreporter.write_line(f"This is {settings.shard}: `holdback merge` gives the verdict of all its shards.")
     for page in _write_report(settings.report) if ending.rows else ():

@@ -70,7 +70,13 @@ class Child:
                 )
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines it wrote, read from the end however long the log is."""
+        """The last lines it wrote, read from the end however long the log is; none if the log is gone."""
+        try:
+            return self._tail(lines)
+        except FileNotFoundError:
+            return ""
+
+    def _tail(self, lines: int) -> str:
         with self.log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             begin = max(self._log_start, size - _TAIL_BYTES)

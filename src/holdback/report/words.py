@@ -57,12 +57,17 @@ def repeat_command(run: Mapping[str, Any]) -> str:
 
 def run_facts(run: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What run.json tells, one line a fact, names of inner facts joined by a space; the command is complete."""
-    facts = {key: value for key, value in run.items() if key not in {"schema", "command", "merged"}}
+    facts = {key: value for key, value in run.items() if key not in {"schema", "command", "merged", "variants"}}
     if isinstance(started := facts.get("started"), int | float):
         facts["started"] = moment(started)
     flat = [(name, value) for name, value in _flat(facts) if value]
+    flat += [(f"ran as {each['arm']}", f"{each['description']} ({each['fingerprint']})") for each in _variants(run)]
     command = repeat_command(run)
     return [*flat, ("repeat with", command)] if command else flat
+
+
+def _variants(run: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return run.get("variants") or ()
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

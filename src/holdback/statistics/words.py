@@ -139,8 +139,8 @@ def _more_trials(control: Arm, treatment: Arm, alpha: float, doses: int) -> tupl
     needed = max(needed, control.decided + 1)
     more = needed - min(control.decided, treatment.decided)
     return (
-        f"Make about {counted(more, 'more trial')} an arm (--count={_each(needed, doses)}): if the control's rate stays "
-        "as it is and the fix works, they give a 90% chance of FIXED.",
+        f"Make about {counted(more, 'more trial')} an arm (--count={_each(needed, doses)}): if the control's rate "
+        "stays as it is and the fix works, they give a 90% chance of FIXED.",
     )
 
 

@@ -65,6 +65,14 @@ class _Source:
         """The runs it has shards of."""
         return {(shard.of, shard.seed) for shard in shards_of(self.runs)}
 
+    @property
+    def fingerprints(self) -> dict[tuple[str, str], set[str]]:
+        """Of what its arms ran, by arm and description: two checkouts of one name may differ."""
+        found: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for each in (variant for run in self.runs for variant in run.get("variants") or ()):
+            found[str(each["arm"]), str(each["description"])].add(str(each["fingerprint"]))
+        return found
+
     def facts(self, key: str) -> set[Any]:
         """What its runs say under a key."""
         return {run[key] for run in self.runs if key in run}
@@ -155,6 +163,13 @@ def _check_pair(one: _Source, other: _Source) -> None:
         raise EvidenceError(
             f"{one} and {other} ran different variants ({told})",
             remedy="merge reports of the same variants; `holdback compare` tells different ones apart",
+        )
+    ours, theirs = one.fingerprints, other.fingerprints
+    if odd := sorted(each for each in ours.keys() & theirs.keys() if ours[each] != theirs[each]):
+        told = "; ".join(f"{arm}: {description}" for arm, description in odd)
+        raise EvidenceError(
+            f"{one} and {other} call what they ran the same, and it was not ({told})",
+            remedy="a checkout, patch or executable was changed between them: run both again from one state",
         )
     seeds = [{(row.experiment, row.arm, row.seed) for row in source.rows} for source in (one, other)]
     if twice := seeds[0] & seeds[1]:

@@ -23,7 +23,7 @@ from holdback.controllers.kueue.workloads import is_true, owner_uid
 from holdback.errors import ClusterError
 from holdback.history.events import Event, ObjectChange, Request
 from holdback.traffic.lanes import Link
-from holdback.wording import counted, noun
+from holdback.wording import counted
 
 __all__ = ["GATE", "KUEUE_FINALIZER", "Pod", "Pods", "is_gated", "write_finalizers"]
 
@@ -231,8 +231,7 @@ class Pods:
         seen = self._world.recorder.await_event(complete, within=within, mark=self._mark, check=self._world.check)
         if seen is None:
             raise ClusterError(
-                f"{len(left)} of {counted(len(wanted), 'pod')} {noun(len(left), 'was', 'were')} not {what} "
-                f"within {within:g} s",
+                f"{len(left)} of {counted(len(wanted), 'pod')} were not {what} within {within:g} s",
                 remedy="see the trial's timeline and Kueue's log",
             )
 

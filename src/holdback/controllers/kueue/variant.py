@@ -142,6 +142,18 @@ class Variant:
             text += f", configuration {_json(self.configuration)}"
         return text
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for `run.json`: what the arm ran, and its fingerprint, for whoever wants to run it again."""
+        return {
+            "arm": self.name,
+            "description": self.describe(),
+            "source": str(self.source),
+            "patches": [patch.path.name for patch in self.patches],
+            "feature_gates": dict(self.feature_gates),
+            "configuration": json.loads(_json(self.configuration)),
+            "fingerprint": self.fingerprint,
+        }
+
     @property
     def fingerprint(self) -> str:
         """Tell variants apart that run differently, on whatever machine and under whatever name.
