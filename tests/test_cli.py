@@ -102,6 +102,33 @@ def test_doctor_names_a_wrong_path(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert "/absent/etcd" in text
 
 
+def test_doctor_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """In 40 columns what to do is there as well."""
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "…" not in text
+    assert "etcd: to build" in text
+    assert "`holdback build` makes it" in text
+
+
+def test_doctor_names_a_cache_that_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cache below a file, or in a folder that is not ours, is missing, not fine and empty."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOLDBACK_CACHE", str(tmp_path / "file" / "cache"))
+    assert main(["doctor"]) == 1
+    assert "cannot be written" in line(capsys.readouterr().out, "cache")
+
+
+def test_assets_that_are_nowhere_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A typo in KUBEBUILDER_ASSETS is an error, not a silent use of something else."""
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", "/nowhere")
+    assert main(["build", "etcd"]) == 2
+    assert "KUBEBUILDER_ASSETS is /nowhere" in capsys.readouterr().err
+
+
 def test_build_finds_what_is_there(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Names that are in the cache cost nothing and are printed with their path."""
     path = put(empty, "etcd")

@@ -13,8 +13,8 @@ from tests.statistics.rows import Row, rows
 PLAIN = Design()
 
 
-def printed(trials: list[Row], design: Design = PLAIN, *, interrupted: bool = False) -> str:
-    console = Console(file=io.StringIO(), width=80, color_system=None)
+def printed(trials: list[Row], design: Design = PLAIN, *, width: int = 80, interrupted: bool = False) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
     print_summary(summarise(trials, design, interrupted=interrupted), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -42,6 +42,22 @@ def test_it_fits_80_columns_without_colour(design: Design) -> None:
     assert "\x1b" not in text
     assert "is admitted" not in text  # the name is printed as it is, not as words
     assert ("96.9% to 100.0%" if design.adaptive else "98.2% to 100.0%") in text
+
+
+def test_a_narrow_terminal_cuts_nothing() -> None:
+    """In 40 columns every count, rate and interval is there whole, in lines instead of a table."""
+    text = printed(rows("v" * 9 + "hui", "h" * 11 + "i", "one"), width=40)
+    assert max(len(line) for line in text.splitlines()) <= 40
+    assert "…" not in text
+    words = " ".join(text.split())
+    assert "control: 9 violated, 1 held, 1 unknown, 1 invalid; 90.0%, exact 95% interval 55.5% to 99.7%" in words
+
+
+def test_doses_in_a_narrow_terminal() -> None:
+    """The counts and intervals of each dose are there whole as well."""
+    made = [Row("e", arm, block, Outcome.VIOLATED, 50) for block in range(3) for arm in ("control", "treatment")]
+    words = " ".join(printed(made, width=40).split())
+    assert "50 ms: control 3 of 3 (29.2% to 100.0%), treatment 3 of 3 (29.2% to 100.0%)" in words
 
 
 def test_names_are_not_read_as_markup() -> None:

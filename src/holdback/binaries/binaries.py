@@ -92,6 +92,11 @@ class Binaries:
         if os.environ.get(variable):
             return Found(name, _executable(Path(os.environ[variable]), variable), variable)
         assets = os.environ.get(_ENVTEST)
+        if assets and not Path(assets).is_dir():
+            raise ConfigurationError(
+                f"{_ENVTEST} is {assets}: there is no such folder",
+                remedy="correct it, or unset it to use our own cache",
+            )
         if assets and name in {"etcd", "kube-apiserver"} and (Path(assets) / name).exists():
             return Found(name, _executable(Path(assets) / name, _ENVTEST), _ENVTEST)
         if name in _ON_PATH and (own := shutil.which(name)):

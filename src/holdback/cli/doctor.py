@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -31,6 +33,8 @@ __all__ = ["add"]
 
 _GIB = 2**30
 _ROOM = 10 * _GIB
+_TABLE_WIDTH = 70
+"""Columns below which the table has no room left for what to do."""
 _STYLES = {"ok": "green", "to build": "yellow", "on demand": "dim", "warning": "bold yellow", "missing": "bold red"}
 
 
@@ -60,7 +64,14 @@ def _run(arguments: argparse.Namespace) -> int:
     arms = variants(arguments)
     lines = list(_examine(Binaries(), arms))
     console = Console(highlight=False)
-    console.print(_table(lines))
+    if console.width < _TABLE_WIDTH:
+        for line in lines:
+            console.print(
+                Text.assemble(f"{line.what}: ", (line.state, _STYLES[line.state]), f" {line.version}".rstrip())
+            )
+            console.print(Padding(Text(line.detail), (0, 0, 0, 2)))
+    else:
+        console.print(_table(lines))
     return 1 if any(line.state == "missing" for line in lines) else 0
 
 
@@ -137,6 +148,8 @@ def _cache(binaries: Binaries) -> _Line:
     there = cache.root
     while not there.exists():
         there = there.parent
+    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+        return _Line("cache", "missing", "", f"{cache.root} cannot be written; HOLDBACK_CACHE names another folder")
     free = shutil.disk_usage(there).free
     text = f"{cache.root} ({cache.size() / _GIB:.1f} GiB), {free / _GIB:.0f} GiB free on its disk"
     if free < _ROOM:

@@ -241,7 +241,7 @@ def read_plan(path: Path) -> FaultPlan:
         ConfigurationError: it cannot be read, or something in it is not as it must be; with the line.
     """
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"cannot read the plan {path}: {error}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -32,6 +32,8 @@ __all__ = [
     "verdict_line",
 ]
 
+_TABLE_WIDTH = 78
+"""Columns that the table of arms needs."""
 _STYLES = {
     Verdict.FIXED: "bold green",
     Verdict.REDUCED: "bold yellow",
@@ -46,13 +48,8 @@ def print_summary(summary: Summary, console: Console) -> None:
     if not summary.experiments:
         console.print("No trial was completed, so there is no verdict.")
     for experiment in summary.experiments:
-        console.print(arms_table(experiment, interval_name(summary)))
-        for arm in experiment.arms:
-            if kinds := violated_by(experiment, arm):
-                console.print(Text(f"{arm} violated: {kinds}"))
-        if experiment.response is not None:
-            console.print()
-            console.print(dose_table(experiment.response, interval_name(summary)))
+        for line in _tables(experiment, interval_name(summary), console.width):
+            console.print(line)
         console.print()
         console.print(verdict_line(experiment))
         console.print(p_value_line(experiment, summary))
@@ -64,6 +61,18 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print()
     if summary.interrupted:
         console.print(Text("Interrupted: this counts only the trials made so far.", style="bold yellow"))
+
+
+def _tables(experiment: ExperimentSummary, interval: str, width: int) -> Iterator[RenderableType]:
+    """What was counted: by arm, what it was violated by, and by dose. Lines where a table does not fit."""
+    wide = width >= _TABLE_WIDTH
+    yield from [arms_table(experiment, interval)] if wide else _arm_lines(experiment, interval)
+    for arm in experiment.arms:
+        if kinds := violated_by(experiment, arm):
+            yield Text(f"{arm} violated: {kinds}")
+    if experiment.response is not None:
+        yield ""
+        yield from [dose_table(experiment.response, interval)] if wide else _dose_lines(experiment.response)
 
 
 def arms_table(experiment: ExperimentSummary, interval: str) -> Table:
@@ -110,6 +119,24 @@ def dose_rows(response: Response) -> Iterator[list[str]]:
 def interval_name(summary: Summary) -> str:
     """What kind of interval stands beside the rates."""
     return "95% at every look" if summary.sequential else "exact 95% interval"
+
+
+def _arm_lines(experiment: ExperimentSummary, interval: str) -> Iterator[Text]:
+    """The same for a terminal into which the table does not fit."""
+    yield Text(experiment.name, style="bold")
+    for name, arm in experiment.arms.items():
+        share = "no rate" if arm.rate is None else f"{rate(arm.rate)}, {interval} {_interval(arm)}"
+        counts = f"{arm.violated} violated, {arm.held} held, {arm.unknown} unknown, {arm.invalid} invalid"
+        yield Text(f"{name}: {counts}; {share}")
+
+
+def _dose_lines(response: Response) -> Iterator[Text]:
+    """Likewise of the table of doses."""
+    for dose, *cells in dose_rows(response):
+        figures = (
+            f"{name} {seen} ({around})" for name, seen, around in zip(ARMS, cells[::2], cells[1::2], strict=True)
+        )
+        yield Text(f"{dose}: {', '.join(figures)}")
 
 
 def verdict_line(experiment: ExperimentSummary) -> Text:
