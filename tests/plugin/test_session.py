@@ -114,6 +114,18 @@ def test_a_bug_in_the_scenario_is_shown_as_one(inner: pytest.Pytester) -> None:
     assert {row["outcome"] for row in rows_of(inner)} == {"invalid"}
 
 
+def test_a_terminal_without_unicode_can_read_the_summary(
+    inner: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In ASCII the table is drawn with what there is, line by line, and not escaped."""
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    inner.makepyfile(FIXED)
+    result = inner.runpytest_subprocess("--count=5")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["arm *violated*interval*", "control *5 *100.0%*", "Verdict: FIXED"])
+    assert "\\u" not in result.stdout.str()
+
+
 def test_a_crashed_oracle_is_unknown(inner: pytest.Pytester) -> None:
     """An oracle that raises decides nothing, and its words are shown."""
     inner.makepyfile(

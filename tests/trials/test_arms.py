@@ -28,10 +28,18 @@ def test_a_function_is_marked_and_otherwise_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"oracles": []}, {"oracles": [fine], "arms": ["placebo"]}, {"oracles": [fine], "arms": []}]
+    "wrong",
+    [
+        {"oracles": []},
+        {"oracles": fine},
+        {"oracles": ["fine"]},
+        {"oracles": [fine(holdback.History(()))]},
+        {"oracles": [fine], "arms": ["placebo"]},
+        {"oracles": [fine], "arms": []},
+    ],
 )
 def test_an_experiment_that_could_prove_nothing_is_refused(wrong: dict[str, Any]) -> None:
-    """No oracle, no arm and unknown arms are errors where they are written."""
+    """No oracle, what is none, no arm and unknown arms are errors where they are written."""
     with pytest.raises(ConfigurationError):
         holdback.experiment(**wrong)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,10 +57,13 @@ def _render(summary: Summary, *, colour: bool) -> str:
 
     from holdback.report.terminal import print_summary  # noqa: PLC0415  likewise
 
-    text = io.StringIO()
+    # In the terminal's own encoding: where that is ASCII, rich draws its lines in it, and nothing has to be escaped.
+    encoding = sys.stdout.encoding or "utf-8"
+    text = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="replace", newline="\n", write_through=True)
     width = min(100, shutil.get_terminal_size().columns)
     print_summary(summary, Console(file=text, width=width, force_terminal=colour, no_color=not colour))
-    return text.getvalue()
+    text.seek(0)
+    return text.read()
 
 
 def _exposed(rows: Sequence[Row]) -> list[str]:

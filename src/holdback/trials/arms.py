@@ -27,8 +27,13 @@ def experiment(*, oracles: Sequence[Oracle], arms: Sequence[str] = ARMS) -> Call
     """Make a test function an experiment: it runs in each arm, and `oracles` judge what was recorded, not asserts.
 
     Raises:
-        ConfigurationError: no oracle, or arms that do not exist.
+        ConfigurationError: no oracle, something that is none, or arms that do not exist.
     """
+    if not isinstance(oracles, Sequence) or not all(map(callable, oracles)):
+        raise ConfigurationError(
+            f"oracles={oracles!r} is no list of functions",
+            remedy="write oracles=[readmitted]: each takes a history and returns a Finding",
+        )
     if not oracles:
         raise ConfigurationError("an experiment without oracles decides nothing", remedy="name at least one oracle")
     if not arms or set(arms) - set(ARMS):
