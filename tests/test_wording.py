@@ -28,7 +28,7 @@ def test_nobody_counts_trials_past_it() -> None:
 
 ALWAYS_MANY = {
     "} trials in",  # a row: three
-    "} trials begin",  # with the same letters: several
+    "} trials have",  # the same letters in their names: several
     "} trials would",  # be needed for a bug that never showed in ten
 }
 """Where the number cannot be one."""

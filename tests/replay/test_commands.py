@@ -248,7 +248,7 @@ def test_a_plan_that_fails_now_and_then_is_not_shrunk(project: Project, holdback
     project.write(start=2)
     done = holdback("shrink", "it-control-002")
     assert done.returncode == 1
-    assert "does not fail 5 times in a row: 0 of 1 trials failed" in done.stderr
+    assert "does not fail 5 times in a row: 0 of 1 trial failed" in done.stderr
     assert not (project.report / "shrinks/it-control-002/shrunk.yaml").exists()
 
 

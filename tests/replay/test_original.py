@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def report(tmp_path: Path) -> Store:
     store = stored(
         tmp_path / "report", stuck(), ROW, treatment(ROW, Outcome.HOLDS), replace(ROW, id="plain", faults=())
     )
-    store.amend(root=str(tmp_path), directory=str(tmp_path), seed=5, control="v1", command=["pytest", "--count=2"])
+    told = {"root": str(tmp_path), "directory": str(tmp_path), "seed": 5, "control": "v1"}
+    store.run_path.write_text(json.dumps({**store.run(), **told, "command": ["pytest", "--count=2"]}))
     keep_plan(store, Injection((DELAY,)))
     return store
 
@@ -98,7 +100,7 @@ def test_a_damaged_report_is_told_with_the_trial_that_is_missing(report: Store) 
     with report.trials_path.open("a") as file:
         file.write("{torn\n")
     assert find_original(report.directory, "plain").damages
-    with pytest.raises(EvidenceError, match=r"1 damaged lines .* the first is .*trials.jsonl:4: no JSON"):
+    with pytest.raises(EvidenceError, match=r"1 damaged line .* the first is .*trials.jsonl:4: no JSON"):
         find_original(report.directory, "nothing")
 
 

@@ -195,7 +195,7 @@ def test_an_invalid_trial_in_between_does_not_count() -> None:
 @pytest.mark.parametrize(
     ("world", "words"),
     [
-        (lambda _: Outcome.HOLDS, "the plan itself does not fail 3 times in a row: 0 of 1 trials failed"),
+        (lambda _: Outcome.HOLDS, "the plan itself does not fail 3 times in a row: 0 of 1 trial failed"),
         (lambda _: Outcome.INVALID, r"0 of 0 trials failed, 2 had no result \(so it is\)"),
         (
             lambda tried: Outcome.VIOLATED if len(tried.faults) == 8 else Outcome.INVALID,

@@ -16,6 +16,7 @@ from holdback.report.project import find_root, origin, parts_of
 from holdback.report.show import find_trial
 from holdback.report.words import repeat_command
 from holdback.trials.outcome import Row
+from holdback.wording import counted
 
 __all__ = ["Original", "find_original"]
 
@@ -107,7 +108,9 @@ def _found(ids: Sequence[str], name: str, damages: Sequence[Damage]) -> str:
     except EvidenceError as error:
         if not damages:
             raise
-        lost = f"{error.message}; {len(damages)} damaged lines of the report were skipped, the first is {damages[0]}"
+        lost = (
+            f"{error.message}; {counted(len(damages), 'damaged line')} of the report skipped, the first is {damages[0]}"
+        )
         raise EvidenceError(lost, remedy=error.remedy) from error
 
 

@@ -60,6 +60,10 @@ def run_pytest(original: Original, plugin: object, report: Path, *, count: int, 
     return code
 
 
+_BY_PYTHON = {"python", "__main__.py"}
+"""How a command line begins, here and in older reports, that was `python -m pytest`."""
+
+
 class _CtrlC:
     """A plugin that tells Ctrl-C from what has the same exit code, such as a file that cannot be imported."""
 
@@ -67,7 +71,8 @@ class _CtrlC:
         self.came = False
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        self.came = excinfo.type is KeyboardInterrupt
+        # SIGTERM is a KeyboardInterrupt with a name of its own; pytest's own ends are others.
+        self.came = not issubclass(excinfo.type, pytest.Session.Interrupted | pytest.exit.Exception)
 
 
 def planned(row: Row) -> Plan:
@@ -81,7 +86,7 @@ def _as_pytest(run: Mapping[str, Any], arguments: Sequence[str]) -> Iterator[Non
     argv, path = sys.argv, sys.path
     command = run.get("command") or [""]
     sys.argv = ["pytest", *arguments]
-    sys.path = [str(Path.cwd()), *path] if command[0] == "__main__.py" else list(path)  # as `python -m pytest` does
+    sys.path = [str(Path.cwd()), *path] if command[0] in _BY_PYTHON else list(path)  # as `python -m pytest` does
     try:
         yield
     finally:

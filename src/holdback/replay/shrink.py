@@ -23,6 +23,7 @@ from holdback.replay.shrinking import Shrinking, Tried
 from holdback.statistics.interval import CONFIDENCE, lower_bound
 from holdback.trials.outcome import Outcome, Row
 from holdback.trials.trial import Plan
+from holdback.wording import counted
 
 __all__ = ["Shrunk", "shrink"]
 
@@ -84,7 +85,8 @@ def shrink(original: Original, *, repeats: int, budget: int, out: TextIO, option
     shrunk = Shrunk(original, shrinking, original.store.shrink_of(original.row.id))
     search = _Search(shrunk, out)
     said = io.StringIO()
-    out.write(f"Shrinking the plan of {original.row.id}, {len(plan.faults)} faults, in at most {budget} trials\n")
+    faults, trials = counted(len(plan.faults), "fault"), counted(budget, "trial")
+    out.write(f"Shrinking the plan of {original.row.id}, {faults}, in at most {trials}\n")
     try:
         with redirect_stdout(said):
             run_pytest(original, search, shrunk.store.directory, count=budget, options=options)
@@ -171,7 +173,7 @@ class _Search:
             self._told = tried
         self._out.write(_LETTERS[outcome])
         if self.over or self.failure or tried is not self._shrunk.shrinking.tried[-1]:
-            self._out.write(f" {_verdict(tried)} ({self._shrunk.shrinking.used} trials so far)\n")
+            self._out.write(f" {_verdict(tried)} ({counted(self._shrunk.shrinking.used, 'trial')} so far)\n")
         self._out.flush()
 
 
@@ -193,7 +195,7 @@ def _certainty(shrinking: Shrinking) -> str:
     low = lower_bound(sure.violated, sure.decided)
     afresh = "" if sure is shrinking.tried[0] else " made afresh"
     return (
-        f"It still fails in {sure.violated} of {sure.decided} trials{afresh}: "
+        f"It still fails in {sure.violated} of {counted(sure.decided, 'trial')}{afresh}: "
         f"the true rate is above {low:.0%} with {CONFIDENCE:.0%} confidence."
     )
 

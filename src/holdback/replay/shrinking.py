@@ -23,6 +23,7 @@ from holdback.errors import ConfigurationError, EvidenceError
 from holdback.faults.plan import FaultPlan, PlannedFault
 from holdback.faults.weaker import Dose, Hold, Place, doses, faults_of, holds, keeping
 from holdback.trials.outcome import Outcome
+from holdback.wording import counted
 
 __all__ = ["Candidate", "Shrinking", "Tried", "fewest"]
 
@@ -92,7 +93,7 @@ class Shrinking:
             raise ConfigurationError(f"{repeats} repeats show nothing", remedy="give 1 or more; 5 is the default")
         if budget <= 2 * repeats:
             raise ConfigurationError(
-                f"{budget} trials are too few: the whole plan takes {repeats}, and the result {repeats} more",
+                f"{counted(budget, 'trial')} will not do: the plan itself takes {repeats}, the result {repeats} more",
                 remedy=f"give --trials={2 * repeats + 1} or more (60 is the default), or fewer --repeats",
             )
         self.whole = plan
@@ -267,7 +268,7 @@ def _complements(elements: tuple[T, ...], parts: int) -> list[tuple[T, ...]]:
 
 
 def _unreliable(whole: Tried, repeats: int) -> EvidenceError:
-    told = f"{whole.violated} of {whole.decided} trials failed"
+    told = f"{whole.violated} of {counted(whole.decided, 'trial')} failed"
     unusable = f", {whole.unusable} had no result ({whole.reason})" if whole.unusable else ""
     return EvidenceError(
         f"the plan itself does not fail {repeats} times in a row: {told}{unusable}",
