@@ -80,8 +80,14 @@ def _keep(item: pytest.Item, row: Row) -> None:
     streak = item.config.stash.setdefault(_STREAK, _Streak())
     streak.add(row, item.stash.get(FAULTS, None))
     if streak.length >= _SAME_INVALID:
-        item.session.shouldfail = f"{streak.length} trials in a row were INVALID for the same reason: {row.reason}"
+        reason = _first_line(row.reason)
+        item.session.shouldfail = f"{streak.length} trials in a row were INVALID for the same reason: {reason}"
     item.config.hook.pytest_holdback_judged(config=item.config, row=row)
+
+
+def _first_line(text: str) -> str:
+    """What happened; the end of a log, which may follow, stands above already."""
+    return text.partition("\n")[0]
 
 
 def _complaint(row: Row, store: Store) -> str:
@@ -108,7 +114,7 @@ def pytest_runtest_makereport(
     if isinstance(error, HoldbackError) and report.failed:
         report.longrepr = str(error)
     if isinstance(error, _FOR_ALL):
-        item.session.shouldfail = error.message
+        item.session.shouldfail = _first_line(error.message)
     if spared := item.stash.get(SPARED, ""):
         vars(report)["holdback"] = {"spared": spared}
     elif call.when != "teardown" and (row := item.stash.get(_ROW, None)):
@@ -131,7 +137,7 @@ def _setup_failed(item: pytest.Item, plan: Plan, error: Exception, report: pytes
     try:
         _keep(item, runner.invalid(plan, error, item.config.stash[SETTINGS].store))
     except EvidenceError as full:
-        item.session.shouldfail = full.message
+        item.session.shouldfail = _first_line(full.message)
         report.longrepr = str(full)
         return
     report.outcome = "skipped"
