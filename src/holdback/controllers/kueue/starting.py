@@ -65,7 +65,7 @@ def each(work: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:
 
 def wanted_kueues(kueues: Mapping[str, tuple[KueueBuild, Settings]]) -> dict[str, Wanted]:
     """For each cluster's name the Kueue that is wanted for it."""
-    texts = {name: build.manifests.read_text() for name, (build, _) in kueues.items()}
+    texts = {name: build.manifests.read_text(encoding="utf-8") for name, (build, _) in kueues.items()}
     parsed = {text: Manifests.parse(text) for text in set(texts.values())}  # a third of a second each, mostly the same
     return {
         name: Wanted(client_of(name), build, parsed[texts[name]], settings)
