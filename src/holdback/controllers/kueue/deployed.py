@@ -224,7 +224,7 @@ class Deployed:
         """
         pid = self._crictl("inspect", "--output=go-template", "--template={{.info.pid}}", self._container).strip()
         if pid in {"", "0"}:  # to the kill command, 0 is whoever calls it
-            raise ClusterError(f"the container of {self.name} has no process")
+            raise ClusterError(f"the container of {self.name} has no process", remedy=f"its log, {self.log}, says why")
         return pid
 
     def _signal(self, signal: str) -> None:
@@ -237,7 +237,10 @@ class Deployed:
         try:
             self._api.patch(DEPLOYMENTS, DEPLOYMENT, {"spec": {"replicas": replicas}}, NAMESPACE)
         except ClusterError as error:
-            raise ProcessError(f"{self.name} cannot be scaled to {replicas}: {error.message}") from error
+            raise ProcessError(
+                f"{self.name} cannot be scaled to {replicas}: {error.message}",
+                remedy=error.remedy or "ask its API server",
+            ) from error
 
     def _crictl(self, *words: str) -> str:
         return self._house.run_in_node("crictl", *words)
