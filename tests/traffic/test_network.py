@@ -408,7 +408,7 @@ def test_a_watch_that_does_not_come_back_is_told(net: Network, watch: Begin, mon
     monkeypatch.setattr("holdback.traffic.network._BACK_WITHIN", 0.2)
     lost = watch(WORKLOADS)
     assert lost.opened()
-    with pytest.raises(FaultError, match="0 of 1 watches came back"), net.unobserved([LINK.watch("workloads")]):
+    with pytest.raises(FaultError, match="0 of 1 watch came back"), net.unobserved([LINK.watch("workloads")]):
         pass
 
 
