@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 from holdback.binaries.pins import pin, pins
+from holdback.certificates import Authority
 from holdback.cli import main
 from holdback.cli.build import NEEDED
+from holdback.clusters import Access, Api
+from holdback.clusters.existing import Leftover
+from holdback.clusters.kinds import NAMESPACES
 from holdback.controllers.kueue.source import KueueBuild
 from holdback.controllers.kueue.variant import Checkout, Variant
+from holdback.errors import ConfigurationError
 from holdback.history.store import Store
 from tests.report.sample import report
 
@@ -292,3 +297,55 @@ def test_clean_removes_what_is_ours_and_dead(
     removed, pruned = story.read_text().splitlines()
     assert removed == f"rm --force --volumes node-of-{ours}"
     assert pruned.startswith("image prune")
+
+
+@pytest.fixture
+def lent(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Leftover]]:
+    """Contexts, and what a run left in their clusters; `remove` takes it away."""
+    left = {
+        "red": [Leftover(NAMESPACES, "", "control", "r1", finalizers=False, leads=False)],
+        "blue": [],
+    }
+
+    def access(context: str, _directory: Path) -> Access:
+        if context not in left:
+            raise ConfigurationError(f"no context {context}")
+        return Access(f"https://{context}", Authority.create(context).pem, "t")
+
+    def there(api: Api) -> list[Leftover]:
+        return left[api.access.server.removeprefix("https://")]
+
+    monkeypatch.setattr("holdback.clusters.existing.access_to", access)
+    monkeypatch.setattr("holdback.clusters.existing.leftovers", lambda api: list(there(api)))
+    monkeypatch.setattr("holdback.clusters.existing.remove", lambda api, say: there(api).clear())
+    return left
+
+
+def test_clean_frees_existing_clusters(lent: dict[str, list[Leftover]], capsys: pytest.CaptureFixture[str]) -> None:
+    """Each named cluster is told what goes, or that nothing is there; a dry run only tells."""
+    words = ["clean", "--context", "red", "--context", "blue"]
+    assert main([*words, "--dry-run"]) == 0
+    assert sorted(capsys.readouterr().out.splitlines()) == ["blue: nothing of holdback", "red: Namespace control"]
+    assert lent["red"]
+    assert main(words) == 0
+    assert "red: removed 1 objects" in capsys.readouterr().out
+    assert lent == {"red": [], "blue": []}
+
+
+def test_clean_leaves_a_run_alone_that_is_under_way(
+    lent: dict[str, list[Leftover]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a living run of this machine made stays, and the run is named."""
+    monkeypatch.setattr("holdback.cli.clean.members", lambda run: [object()] if run == "r1" else [])
+    assert main(["clean", "--context", "red"]) == 2
+    assert "red is in use by run r1" in capsys.readouterr().err
+    assert lent["red"]
+
+
+def test_clean_knows_every_context_before_it_begins(
+    lent: dict[str, list[Leftover]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong name among them ends it before anything is removed anywhere."""
+    assert main(["clean", "--context", "red", "--context", "green"]) == 2
+    assert "no context green" in capsys.readouterr().err
+    assert lent["red"]
