@@ -18,7 +18,7 @@ from holdback.clusters import kind_refusals
 from holdback.clusters.docker import Docker
 from holdback.clusters.kind import KindProvider, leftovers
 from holdback.clusters.kind_refusals import explain, too_little
-from holdback.errors import ClusterError, ConfigurationError, HoldbackError
+from holdback.errors import ClusterError, ConfigurationError, HoldbackError, NotReady
 from holdback.process import Run, open_run
 
 
@@ -97,6 +97,18 @@ def test_the_usual_traps_are_told_with_the_way_out(said: str, cause: str, remedy
     assert cause in error.message
     assert said in error.message
     assert remedy in error.remedy
+
+
+def test_an_overloaded_machine_is_no_misconfiguration() -> None:
+    """A control plane that is late is NotReady, which ends a trial and no session; stack traces are left out."""
+    told = "[control-plane-check] kube-apiserver is not healthy after 4m0.07s"
+    trace = "main.main\n\tk8s.io/kubernetes/cmd/kubeadm/kubeadm.go:25\nruntime.goexit\n\truntime/asm_amd64.s:1771"
+    error = explain("hb-1", f"Creating cluster\nI1130 20:37:54.8 117 wait.go:283] failed\n{told}\n{trace}", Path("log"))
+    assert isinstance(error, NotReady)
+    assert told in error.message
+    assert "overloaded" in error.remedy
+    for noise in ("main.main", "goexit", "asm_amd64", "wait.go"):
+        assert noise not in error.message
 
 
 def test_an_unknown_failure_keeps_the_words(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from holdback.errors import ClusterError, ConfigurationError, HoldbackError
+from holdback.errors import ClusterError, ConfigurationError, HoldbackError, NotReady
 
 __all__ = ["explain", "too_little"]
 
@@ -19,34 +20,54 @@ _LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
 _SYSCTL = "sudo sysctl fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288"
 _SHOWN = 15
 
-# Each pattern with the cause in words, and what to do. The first that is found counts.
-_CAUSES = (
-    (
+_NOISE = re.compile(r"\s|[IW]\d{4} |[\w./-]+\.[A-Za-z(*]\S*$|\s*$")
+"""How lines begin that tell nobody anything: the log of kubeadm, and its stack traces."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Trap:
+    """What kind says when it has walked into one, the cause in words, and what to do."""
+
+    said: str
+    cause: str
+    remedy: str
+    error: type[HoldbackError] = ConfigurationError
+
+
+# The first that fits counts.
+_TRAPS = (
+    _Trap(
         r"failed to pull image|pull access denied|manifest unknown|unable to find image|no such image",
         "the node image {image} is not there and cannot be pulled",
         "name one that this engine has or can pull with --kind-image (`docker image ls`), or build one from Go modules "
         "and Debian packages in a clone of holdback's repository: `nox -s kind-image`",
     ),
-    (
+    _Trap(
+        r"unable to apply caps",
+        "the engine may not run privileged containers here",
+        "run it where it may; a virtual machine will do, most containers will not",
+    ),
+    _Trap(
         r"inotify|too many open files|could not find a log line that matches",
         "its node does not start, mostly for want of inotify instances",
         _SYSCTL,
     ),
-    (
-        r"unable to apply caps|operation not permitted",
-        "the engine may not run privileged containers here",
-        "run it where it may; a virtual machine will do, most containers will not",
-    ),
-    (
+    _Trap(
         r"node\(s\) already exist|already in use by container",
         "a cluster of that name is there already",
         "`holdback clean` removes what earlier runs have left",
     ),
-    (r"no space left on device", "there is no room on the engine's disk", "docker system prune, or a larger disk"),
-    (
+    _Trap(r"no space left on device", "there is no room on the engine's disk", "docker system prune, or a larger disk"),
+    _Trap(
         r"cannot connect to the docker daemon|error during connect",
         "the Docker engine has ended meanwhile",
         "start it again; its log says why it ended",
+    ),
+    _Trap(
+        r"is not healthy after|failed while waiting for the control plane|timed out waiting for the condition",
+        "its control plane did not come up in time",
+        "the machine is overloaded, mostly: fewer worlds side by side (-n), or fewer other programs",
+        NotReady,
     ),
 )
 
@@ -77,11 +98,12 @@ def _allowed() -> int | None:
 
 def explain(cluster: str, text: str, log: Path, *, image: str = "") -> HoldbackError:
     """The error for a kind that failed on a cluster, given what it said; `log` has all of it."""
-    words = "\n".join(f"    {line}" for line in text.splitlines()[-_SHOWN:])
-    for pattern, cause, remedy in _CAUSES:
-        if re.search(pattern, text, re.IGNORECASE):
-            told = cause.format(image=image or "of this kind's choice")
-            return ConfigurationError(f"kind cluster {cluster}: {told}:\n{words}", remedy=remedy)
+    telling = [line for line in text.splitlines() if not _NOISE.match(line)] or text.splitlines()
+    words = "\n".join(f"    {line}" for line in telling[-_SHOWN:])
+    for trap in _TRAPS:
+        if re.search(trap.said, text, re.IGNORECASE):
+            cause = trap.cause.format(image=image or "of this kind's choice")
+            return trap.error(f"kind cluster {cluster}: {cause}:\n{words}", remedy=f"{trap.remedy}; the log: {log}")
     return ClusterError(
         f"kind cluster {cluster}: kind failed:\n{words}", remedy=f"its words name the cause; all of them: {log}"
     )
