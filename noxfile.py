@@ -13,7 +13,7 @@ nox.needs_version = ">=2024.10"
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.stop_on_first_error = True
-nox.options.sessions = ["lint", "types", "tests", "package"]
+nox.options.sessions = ["lint", "types", "tests", "sessions", "package"]
 
 DEFAULT_COUNT = "--count=20"
 EXAMPLE = """
@@ -45,11 +45,21 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The tests that need no cluster."""
+    """The tests that need no cluster, in less than a minute."""
+    _test(session, "not sessions")
+
+
+@nox.session
+def sessions(session: nox.Session) -> None:
+    """The tests that need no cluster and run sessions of pytest inside: what the plugin does, to its exit code."""
+    _test(session, "sessions")
+
+
+def _test(session: nox.Session, marked: str) -> None:
     session.install("-e", ".[test]")
     _need_go(session)
     session.run("holdback", "build", "caddy", "toxiproxy-server")
-    session.run("pytest", "--numprocesses=auto", "--maxprocesses=4", "--timeout=120", *session.posargs)
+    session.run("pytest", "--numprocesses=auto", "--maxprocesses=4", "--timeout=120", "-m", marked, *session.posargs)
 
 
 @nox.session(reuse_venv=False)

@@ -15,6 +15,8 @@ from holdback.history.store import Store
 from tests.report.sample import report
 from tests.steps import ROOT, WORKFLOWS, start, step_of
 
+pytestmark = pytest.mark.sessions
+
 NIGHTLY = "nightly.yaml"
 
 

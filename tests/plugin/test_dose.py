@@ -12,6 +12,7 @@ from tests.plugin.inner import ORACLE, lines_of, report_of, rows_of, summary_of
 from tests.schema import documented
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.sessions
 
 DELAYED = (
     ORACLE

@@ -10,6 +10,7 @@ import holdback.plugin  # noqa: F401  pytester forgets what an inner session imp
 from holdback.plugin.places import Places
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.sessions
 
 EXPERIMENT = """
 import holdback

@@ -21,6 +21,7 @@ from tests.plugin.inner import CONFTEST, FIXED, ORACLE, lines_of, report_of, row
 from tests.schema import documented
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.sessions
 
 
 def test_a_fix_that_is_proven_ends_with_fixed_and_exit_code_0(inner: pytest.Pytester) -> None:

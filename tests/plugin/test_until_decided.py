@@ -12,6 +12,7 @@ from tests.plugin.inner import FIXED, ORACLE, lines_of, report_of, rows_of, summ
 from tests.schema import documented
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.sessions
 
 BOTH = (
     ORACLE

@@ -20,6 +20,8 @@ from holdback.clock import poll
 from holdback.faults.plan import read_plan
 from tests.plugin.inner import CONFTEST, ORACLE, SOURCE
 
+pytestmark = pytest.mark.sessions
+
 EXPERIMENT = (
     ORACLE
     + """
