@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -46,20 +47,20 @@ def types(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """The tests that need no cluster, in less than a minute."""
-    _test(session, "not sessions")
+    _test(session, "not sessions", workers=2 * (os.cpu_count() or 1))  # half of their time they wait
 
 
 @nox.session
 def sessions(session: nox.Session) -> None:
     """The tests that need no cluster and run sessions of pytest inside: what the plugin does, to its exit code."""
-    _test(session, "sessions")
+    _test(session, "sessions", workers=os.cpu_count() or 1)
 
 
-def _test(session: nox.Session, marked: str) -> None:
+def _test(session: nox.Session, marked: str, *, workers: int) -> None:
     session.install("-e", ".[test]")
     _need_go(session)
     session.run("holdback", "build", "caddy", "toxiproxy-server")
-    session.run("pytest", "--numprocesses=auto", "--maxprocesses=4", "--timeout=120", "-m", marked, *session.posargs)
+    session.run("pytest", f"--numprocesses={min(workers, 4)}", "--timeout=120", "-m", marked, *session.posargs)
 
 
 @nox.session(reuse_venv=False)
