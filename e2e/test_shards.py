@@ -84,7 +84,7 @@ def test_the_commands_of_a_night(folder: Path, started: Start) -> None:
     assert "Missing" not in told
     assert outcomes(folder / "merged") == {"control": {Outcome.VIOLATED}, "treatment": {Outcome.HOLDS}}
     assert len(read_rows(Store(folder / "merged"))[0]) == 4 * _IN_IT
-    assert summary.read_text().startswith("### holdback: INCONCLUSIVE")
+    assert summary.read_text().startswith(f"### holdback: all {_IN_IT} experiments are INCONCLUSIVE")
 
 
 def test_the_commands_of_a_job(folder: Path, started: Start) -> None:
