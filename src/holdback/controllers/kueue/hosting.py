@@ -45,7 +45,7 @@ class Host(Protocol):
 
     @property
     def name(self) -> str:
-        """As the option `--kueue-runs` has it."""
+        """As the option `--controllers` has it."""
 
     def objects(self, wanted: Wanted) -> list[dict[str, Any]]:
         """What `running` will make in the cluster, with other values for what is not known before."""

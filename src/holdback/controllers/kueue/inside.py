@@ -78,15 +78,11 @@ class Inside:
 
 def _objects(wanted: Wanted, files: dict[str, str]) -> list[dict[str, Any]]:
     """All of them, the Deployment last and as shipped."""
-    ours: dict[str, Any] = {
-        "leaderElection": {"leaderElect": False},
-        "featureGates": {"VisibilityOnDemand": False},  # its API is left out: it would be a way round the lanes
-    }
     settings = wanted.settings
     *objects, deployment = wanted.manifests.inside(
         ca=files.get("ca.crt", ""),
         frameworks=settings.frameworks,
-        configuration=configuration(wanted, ours),
+        configuration=configuration(wanted, {}),
         namespaces=settings.namespaces,
     )
     return [*objects, secret(kueue_manifests.WEBHOOK_SECRET, files), deployment]

@@ -47,7 +47,10 @@ def configuration(wanted: Wanted, ours: Mapping[str, Any]) -> dict[str, Any]:
     variant = wanted.build.variant
     common = {
         "integrations": {"frameworks": list(wanted.settings.frameworks)},
-        "featureGates": dict(variant.feature_gates),
+        # A hold of its lease would end it, and there is no other one to lead.
+        "leaderElection": {"leaderElect": False},
+        # The visibility API needs a pod behind an APIService, which would be a way round the lanes.
+        "featureGates": {"VisibilityOnDemand": False, **variant.feature_gates},
     }
     shipped = merge(merge(wanted.manifests.configuration, ours), common)
     return merge(merge(shipped, wanted.settings.configuration), variant.configuration)

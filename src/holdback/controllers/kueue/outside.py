@@ -109,9 +109,6 @@ class Outside:
                 "port": installation.webhook_port,
                 "certDir": str(installation.certificates),
             },
-            "leaderElection": {"leaderElect": False},
-            # the visibility server wants an APIService in front of it, which needs a pod
-            "featureGates": {"VisibilityOnDemand": False},
         }
         file = self.run.directory / f"{wanted.client}.yaml"
         file.write_text(yaml.safe_dump(configuration(wanted, ours)))
