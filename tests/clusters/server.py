@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -49,17 +49,19 @@ class Answer(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PATCH = do_DELETE = reply  # noqa: N815 -- names that http.server asks for
 
-    def say(self, body: object, status: int = 200) -> None:
+    def say(self, body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         """A whole answer."""
         data = json.dumps(body).encode()
         self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
-    def refuse(self, status: int, message: str) -> None:
+    def refuse(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
         """What an API server says when it refuses."""
-        self.say({"kind": "Status", "code": status, "message": message}, status)
+        self.say({"kind": "Status", "code": status, "message": message}, status, headers)
 
     def begin(self) -> None:
         """The head of a chunked answer."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdback.clock import FakeClock
 from holdback.clusters import Access, Api
 from holdback.clusters.kinds import JOBS, NAMESPACES, PODS
 from holdback.errors import ClusterError
@@ -45,6 +46,40 @@ def test_no_answer(server: Scripted) -> None:
     with pytest.raises(ClusterError, match="no answer from") as error:
         Api(server.access).create(NAMESPACES, {"metadata": {"name": "a"}})
     assert error.value.status == 0
+    assert len(server.asked) == 1
+
+
+def _later(answer: Answer) -> None:
+    answer.refuse(429, "storage is (re)initializing", {"Retry-After": "2"})
+
+
+def test_a_server_that_asks_for_a_later_try(server: Scripted) -> None:
+    """Whatever the request, it comes back when the server says so; one that asks for more than patience is an error."""
+    clock = FakeClock()
+    api = Api(server.access, clock=clock)
+    for ask in (
+        lambda: api.list(PODS),
+        lambda: api.create(NAMESPACES, {"metadata": {"name": "a"}}),
+        lambda: api.patch(PODS, "a", {"a": 1}, "x"),
+        lambda: api.delete(PODS, "a", "x"),
+    ):
+        began, asked = clock.monotonic(), len(server.asked)
+        server.replies += [_later, _later, lambda answer: answer.say({"items": []})]
+        ask()
+        first, *others = server.asked[asked:]
+        assert others == [first, first]
+        assert clock.monotonic() - began == 4
+    server.replies += [_later] * 50
+    with pytest.raises(ClusterError, match="HTTP 429: storage is") as error:
+        api.list(PODS)
+    assert error.value.status == 429
+
+
+def test_a_server_that_only_refuses(server: Scripted) -> None:
+    """A 429 that does not say when to come back (an eviction that a budget forbids) is an error at once."""
+    server.replies.append(lambda answer: answer.refuse(429, "cannot evict"))
+    with pytest.raises(ClusterError, match="HTTP 429: cannot evict"):
+        Api(server.access).list(PODS)
     assert len(server.asked) == 1
 
 

@@ -120,7 +120,7 @@ def test_a_hold_ends_near_what_it_needs() -> None:
     assert searched(whole, needs_one_second, lasted=(0.0,)).best == whole
 
 
-@pytest.mark.parametrize("budget", range(7, 60))
+@pytest.mark.parametrize("budget", range(10, 60))
 def test_the_budget_is_the_most(budget: int) -> None:
     """However few the trials are, no more are made, what is found fails, and it is said whether that is sure."""
     made: list[FaultPlan] = []
@@ -168,9 +168,27 @@ def test_a_lucky_candidate_is_given_up_for_the_one_before() -> None:
         "the whole plan",
         "no fault at all",
         "that one again, to be sure",
+        "no fault at all, to compare with",
     ]
     assert found.best == found.whole
     assert found.sure is found.tried[0]
+
+
+@pytest.mark.parametrize("budget", range(10, 40))
+@pytest.mark.parametrize("each", [0, 2, 3])
+def test_what_is_left_is_compared_with_no_fault_at_all(each: int, budget: int) -> None:
+    """Whatever the budget, as many trials as make a plan fail are made without faults, all of them, and counted."""
+    draws = [0]
+
+    def world(tried: FaultPlan) -> Outcome:
+        draws[0] += not tried.faults
+        return fails("1" in targets(tried) or (each > 0 and draws[0] % each == 0))
+
+    found = searched(of(delay(1), delay(2)), world, budget=budget)
+    assert found.without is not None
+    assert found.without is found.tried[-1]
+    assert (found.without.decided, found.without.violated > 0) == (3, each > 0)
+    assert found.used <= budget
 
 
 def test_a_candidate_that_cannot_be_tried_is_refused() -> None:
@@ -209,12 +227,12 @@ def test_a_search_that_leads_nowhere_says_why(world: World, words: str) -> None:
         searched(of(*map(delay, range(8))), world)
 
 
-@pytest.mark.parametrize(("repeats", "budget"), [(0, 60), (5, 10), (30, 60)])
+@pytest.mark.parametrize(("repeats", "budget"), [(0, 60), (5, 15), (20, 60)])
 def test_numbers_that_cannot_be_are_refused(repeats: int, budget: int) -> None:
     """No repeats, and a budget without room for a single candidate, are errors with a number that would do."""
     with pytest.raises(ConfigurationError) as error:
         Shrinking(of(delay(1)), (0.0,), repeats=repeats, budget=budget)
-    assert error.value.remedy.startswith(("give 1 or more", f"give --trials={2 * repeats + 1}"))
+    assert error.value.remedy.startswith(("give 1 or more", f"give --trials={3 * repeats + 1}"))
 
 
 def test_the_best_so_far_is_there_at_any_time() -> None:

@@ -1,4 +1,4 @@
-"""A small Kubernetes client: plain dicts, no discovery, no hidden retries, many threads.
+"""A small Kubernetes client: plain dicts, no discovery, many threads; asked again is only what the server asks for.
 
 It speaks HTTP by itself rather than through the official client, whose models, discovery and retries
 are in the way here and whose low-level interface changes between versions.
@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from holdback.clock import Clock, SystemClock
 from holdback.clusters.access import Access
 from holdback.clusters.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind, kind_of
 from holdback.clusters.refusals import refusal
@@ -29,22 +30,34 @@ OWN_AGENT = "holdback"
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=32)
+_PATIENCE = 30.0
+"""Seconds for which a server may go on asking for a later try."""
 
 
 class Api:
     """One client of one cluster; safe to use from many threads.
 
     Every method raises ClusterError with the server's own message; its `status` is the HTTP status, or 0
-    when there was no answer.
+    when there was no answer. A server that is too busy, or still reads what it stores, refuses with 429 and
+    says when to come back: it has done nothing, so every request comes back then, for at most 30 s.
 
     Args:
         access: the way in.
         agent: the User-Agent under which the server knows us.
         labels: put on every object that is created or applied.
+        clock: for the time until a request comes back.
     """
 
-    def __init__(self, access: Access, *, agent: str = OWN_AGENT, labels: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        *,
+        agent: str = OWN_AGENT,
+        labels: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.access = access
+        self._clock = clock or SystemClock()
         self._agent = agent
         self._labels = dict(labels or {})
         self._tls = access.tls()
@@ -202,17 +215,34 @@ class Api:
     ) -> Object:
         data = None if body is None else json.dumps(body).encode()
         headers = {} if body is None else {"Content-Type": content}
-        try:
-            answer = self._http.request(method, path, params=params or {}, content=data, headers=headers)
-        except httpx.HTTPError as error:
-            raise ClusterError(
-                f"{method} {path}: no answer from {self.access.server}: {error or type(error).__name__}",
-                remedy="see whether its API server still runs, and the end of its log",
-            ) from error
+        request = self._http.build_request(method, path, params=params or {}, content=data, headers=headers)
+        deadline = self._clock.monotonic() + _PATIENCE
+        while (pause := _asked_to_wait(answer := self._send(request))) is not None:
+            if self._clock.monotonic() + pause > deadline:
+                break
+            self._clock.sleep(pause)
         if answer.is_error:
             raise refusal(answer.status_code, answer.content, method, path)
         result: Object = answer.json()
         return result
+
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        try:
+            return self._http.send(request)
+        except httpx.HTTPError as error:
+            raise ClusterError(
+                f"{request.method} {request.url.path}: no answer from {self.access.server}: "
+                f"{error or type(error).__name__}",
+                remedy="see whether its API server still runs, and the end of its log",
+            ) from error
+
+
+def _asked_to_wait(answer: httpx.Response) -> float | None:
+    """Seconds after which the server wants to be asked again; None where it does not say so."""
+    if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
+        return None
+    seconds = answer.headers.get("Retry-After", "")
+    return float(seconds) if seconds.isdecimal() else None
 
 
 def _selector(labels: str) -> dict[str, str]:

@@ -182,7 +182,9 @@ def _verdict(tried: Tried) -> str:
         return "left open"
     if tried.fails:
         return "fails"
-    return "holds" if tried.held else f"no result: {tried.reason.partition(chr(10))[0]}"
+    if not tried.held:
+        return f"no result: {tried.reason.partition(chr(10))[0]}"
+    return f"fails {tried.violated} of {tried.decided} times" if tried.violated else "holds"
 
 
 def _certainty(shrinking: Shrinking) -> str:
@@ -196,8 +198,15 @@ def _certainty(shrinking: Shrinking) -> str:
     afresh = "" if sure is shrinking.tried[0] else " made afresh"
     return (
         f"It still fails in {sure.violated} of {counted(sure.decided, 'trial')}{afresh}: "
-        f"the true rate is above {low:.0%} with {CONFIDENCE:.0%} confidence."
+        f"the true rate is above {low:.0%} with {CONFIDENCE:.0%} confidence.{_without(shrinking.without)}"
     )
+
+
+def _without(tried: Tried | None) -> str:
+    if tried is None:
+        return ""
+    lasting = ": it also comes by itself, and what is left may not be what matters" if tried.violated else ""
+    return f"\nWithout any fault it fails in {tried.violated} of {counted(tried.decided, 'trial')}{lasting}."
 
 
 def _ended_early(original: Original, said: str) -> EvidenceError:

@@ -8,7 +8,8 @@ failure-inducing input", IEEE Transactions on Software Engineering 28 (2002), 18
 be left out alone. Then doses and times are halved, and what lies between the least that failed and the most that did
 not is halved again, as if less never failed where more did not. A candidate counts as failing when so many trials in a
 row do; the first that holds refuses it. As many candidates are tried and one may have been lucky, the smallest is tried
-afresh at the end, and what is said of it rests on these trials alone.
+afresh at the end, and what is said of it rests on these trials alone. As many trials are then made without any fault: a
+failure that also comes by itself does not need what is left.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ class Shrinking:
     """One search.
 
     `whole` is the plan to begin with, `used` counts the trials that were made, `tried` are the candidates in the order
-    in which they were tried; the last one is being tried.
+    in which they were tried; the last one is being tried. `without` are the trials without any fault, to compare with,
+    once they are made.
 
     Args:
         plan: the whole plan; it has faults.
@@ -91,21 +93,23 @@ class Shrinking:
     def __init__(self, plan: FaultPlan, lasted: Sequence[float], *, repeats: int, budget: int) -> None:
         if repeats < 1:
             raise ConfigurationError(f"{repeats} repeats show nothing", remedy="give 1 or more; 5 is the default")
-        if budget <= 2 * repeats:
+        if budget <= 3 * repeats:
             raise ConfigurationError(
-                f"{counted(budget, 'trial')} will not do: the plan itself takes {repeats}, the result {repeats} more",
-                remedy=f"give --trials={2 * repeats + 1} or more (60 is the default), or fewer --repeats",
+                f"{counted(budget, 'trial')} will not do: the plan itself takes {repeats}, the result {repeats} more, "
+                f"and as many are made without faults",
+                remedy=f"give --trials={3 * repeats + 1} or more (60 is the default), or fewer --repeats",
             )
         self.whole = plan
         self.repeats = repeats
         self._lasted = lasted
         self._budget = budget
-        self._reserved = repeats
+        self._reserved = 2 * repeats
         self._accepted: list[Tried] = []
         self._row_of_unusable = 0
         self.used = 0
         self.tried: list[Tried] = []
         self._afresh: Tried | None = None
+        self.without: Tried | None = None
 
     @property
     def found(self) -> bool:
@@ -137,9 +141,12 @@ class Shrinking:
         self._accepted.append(whole)
         with suppress(_Spent):
             yield from self._search()
-        self._reserved = 0
+        self._reserved = self.repeats
         with suppress(_Spent):
             yield from self._make_sure()
+        self._reserved = 0
+        with suppress(_Spent):
+            yield from self._compare()
 
     def _search(self) -> Trials[None]:
         yield from self._leave_out_faults()
@@ -182,23 +189,37 @@ class Shrinking:
 
     def _make_sure(self) -> Trials[None]:
         """Try the best one afresh: of many candidates one may have been lucky. If it was, the one before it is next."""
-        while len(self._accepted) > 1 and self._budget - self.used >= self.repeats:
+        while len(self._accepted) > 1 and self._budget - self.used >= self._reserved + self.repeats:
             again = yield from self._try(Candidate(self.best, "that one again, to be sure"))
             if again.fails:
                 self._afresh = again
                 return
             self._accepted.pop()
 
+    def _compare(self) -> Trials[None]:
+        """Make trials without any fault, however they end: an experiment needs a group held back from the treatment."""
+        nothing = keeping(self.whole, ())
+        if nothing is None or not self.best.faults:
+            return
+        tried = Tried(Candidate(nothing, "no fault at all, to compare with"))
+        self.tried.append(tried)
+        for _ in range(self.repeats):
+            yield from self._make(tried)
+        self.without = tried
+
     def _try(self, candidate: Candidate) -> Trials[Tried]:
         tried = Tried(candidate)
         self.tried.append(tried)
         while tried.fails is None:
-            if self._budget - self.used <= self._reserved:
-                raise _Spent
-            outcome, reason = yield candidate
-            self.used += 1
-            self._count(tried, outcome, reason)
+            yield from self._make(tried)
         return tried
+
+    def _make(self, tried: Tried) -> Trials[None]:
+        if self._budget - self.used <= self._reserved:
+            raise _Spent
+        outcome, reason = yield tried.candidate
+        self.used += 1
+        self._count(tried, outcome, reason)
 
     def _count(self, tried: Tried, outcome: Outcome, reason: str) -> None:
         match outcome:
