@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,6 +40,25 @@ def test_who_asks(server: Scripted) -> None:
     Api(server.access, agent="shadow").get(PODS, "a", "x")
     assert server.asked[0].headers["Authorization"] == "Bearer s3cret"
     assert server.asked[0].headers["User-Agent"] == "shadow"
+
+
+def test_a_token_that_is_renewed(server: Scripted) -> None:
+    """Every request carries the token of its moment, a watch's connections too."""
+    tokens = iter(["first", "second", "third", "fourth"])
+    api = Api(replace(server.access, renew=lambda: next(tokens)))
+    server.replies += [_yes, _yes, lambda answer: answer.say({"items": [], "metadata": {"resourceVersion": "5"}})]
+    stop = threading.Event()
+
+    def end(answer: Answer) -> None:
+        stop.set()
+        answer.hang_up()
+
+    server.replies.append(end)
+    for _ in range(2):
+        api.get(PODS, "a", "x")
+    assert list(api.watch(PODS, stop=stop)) == []
+    told = [asked.headers["Authorization"] for asked in server.asked]
+    assert told == ["Bearer first", "Bearer second", "Bearer third", "Bearer fourth"]
 
 
 def test_no_answer(server: Scripted) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,13 +19,15 @@ __all__ = ["Access"]
 class Access:
     """A server's URL, the authority to trust (PEM), and who one is there.
 
-    That is a bearer token, or a client's `certificate`: a private PEM file with its key, where `token` is empty.
+    That is a bearer token, or a client's `certificate`: a private PEM file with its key, where `token` is empty. A
+    token that is good for minutes comes with `renew`, which is asked for the one of the moment before each request.
     """
 
     server: str
     ca: str = field(repr=False)
     token: str = field(repr=False)
     certificate: Path | None = None
+    renew: Callable[[], str] | None = field(default=None, repr=False, compare=False)
 
     def kubeconfig(self) -> str:
         """The same as the text of a kubeconfig file."""
@@ -57,7 +60,8 @@ class Access:
 
     def headers(self) -> dict[str, str]:
         """What tells the server in each request who asks, if the connection does not."""
-        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        token = self.renew() if self.renew else self.token
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
     def write(self, path: Path) -> Path:
         """Write the kubeconfig, readable by us alone (0600); its path."""

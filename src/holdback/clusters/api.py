@@ -63,12 +63,17 @@ class Api:
         self._tls = access.tls()
         self._http = httpx.Client(
             base_url=access.server,
-            headers={**access.headers(), "User-Agent": agent, "Accept": "application/json"},
+            headers={"User-Agent": agent, "Accept": "application/json"},
+            auth=self._identify,
             verify=self._tls,
             trust_env=False,  # a proxy from the environment has no business between us and loopback
             timeout=_TIMEOUT,
             limits=_LIMITS,
         )
+
+    def _identify(self, request: httpx.Request) -> httpx.Request:
+        request.headers.update(self.access.headers())
+        return request
 
     def close(self) -> None:
         """Close its connections."""

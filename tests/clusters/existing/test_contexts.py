@@ -85,6 +85,27 @@ def test_an_exec_plugin(kubeconfig: Path, tmp_path: Path) -> None:
     assert "kubectl --context mine" in error.value.remedy
 
 
+def test_a_token_that_expires(kubeconfig: Path, tmp_path: Path) -> None:
+    """The plugin is run again when its token has expired, whoever asks, and not before."""
+    program = [
+        "import datetime, pathlib",
+        f"count = pathlib.Path({str(tmp_path / 'count')!r})",
+        "times = int(count.read_text()) + 1 if count.exists() else 1",
+        "count.write_text(str(times))",
+        "life = datetime.timedelta(hours=1 if times == 3 else -1)",
+        "end = (datetime.datetime.now(datetime.timezone.utc) + life).strftime('%Y-%m-%dT%H:%M:%SZ')",
+        "status = {'token': f'made{times}', 'expirationTimestamp': end}",
+        "credential = {'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'ExecCredential', 'status': status}",
+        "print(json.dumps(credential))",
+    ]
+    write(kubeconfig, plugin(tmp_path / "short.py", *program))
+    access = access_to("mine", tmp_path)
+    assert access.token == "made1"
+    elsewhere = access.via("https://elsewhere.example", access.ca)
+    told = [each.headers()["Authorization"] for each in (access, elsewhere, access, elsewhere)]
+    assert told == ["Bearer made2", "Bearer made3", "Bearer made3", "Bearer made3"]
+
+
 @pytest.mark.parametrize(
     ("user", "cluster", "complaint"),
     [

@@ -1,13 +1,14 @@
 """Contexts of the user's kubeconfig: which ones may be used, and the way in that they give.
 
-What a kubeconfig means is the business of the official client, which also runs exec plugins. It is read once: a
-credential that is refreshed by running the plugin again is good for as long as its first token.
+What a kubeconfig means is the business of the official client, which also runs exec plugins, again when a token of
+theirs has expired. The file itself is read once.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,9 +121,8 @@ def _access(context: str, found: Configuration, directory: Path, complaint: str)
         if wrong:
             raise ConfigurationError(f"context {context}: {wrong}", remedy=remedy)
     ca = Path(str(found.ssl_ca_cert)).read_text(encoding="utf-8")
-    token = _token(found)
-    if token:
-        return Access(found.host, ca, token)
+    if token := _token(found):
+        return Access(found.host, ca, token, renew=_Renewal(found).token)
     if found.cert_file and found.key_file:
         both = Path(found.cert_file).read_text(encoding="utf-8") + Path(found.key_file).read_text(encoding="utf-8")
         # Contexts of one user name may be several, in several files: the directory is the run's, the name free.
@@ -131,6 +131,20 @@ def _access(context: str, found: Configuration, directory: Path, complaint: str)
         f"context {context} has no token and no client certificate{': ' + complaint if complaint else ''}",
         remedy=f"`kubectl --context {context} get namespaces` must work; user names with passwords are not supported",
     )
+
+
+class _Renewal:
+    """The token of the moment, for any thread."""
+
+    def __init__(self, found: Configuration) -> None:
+        self._found = found
+        self._lock = threading.Lock()
+
+    def token(self) -> str:
+        with self._lock:  # the client's own way of renewing is for one thread
+            if self._found.refresh_api_key_hook is not None:
+                self._found.refresh_api_key_hook(self._found)
+            return _token(self._found)
 
 
 def _token(found: Configuration) -> str:
