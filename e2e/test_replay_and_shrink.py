@@ -64,7 +64,7 @@ def _rows(report: Path) -> dict[str, dict[str, Any]]:
 def test_a_trial_is_replayed_with_the_same_outcome(tmp_path: Path, run: Callable[..., str]) -> None:
     """A drained Workload's trial ends again as it did: with the fix it holds, without it is violated.
 
-    The bug shows in 19 of 20 trials, so one that is violated may be replayed twice.
+    The bug shows in 65 of 66 trials, so one that is violated may be replayed twice.
     """
     report = tmp_path / "report"
     words = ["-k", "drained", "--count=2", f"--holdback-report={report}", "-p", "no:cacheprovider"]

@@ -20,7 +20,7 @@ from tests.steps import in_job, objects, project, start, step_of
 pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
 
 _EXPERIMENT = "readmission"
-"""Shows its bugs in every trial, so that few trials make a verdict."""
+"""Shows its bugs in nearly every trial, so that few trials make a verdict."""
 _IN_IT = 3
 """So many experiments are in that file."""
 _WITHIN = 600.0
@@ -82,7 +82,10 @@ def test_the_commands_of_a_night(folder: Path, started: Start) -> None:
     told = ended(started(merge, {**asked, "GITHUB_STEP_SUMMARY": str(summary)}), 1)
     assert "INCONCLUSIVE" in told
     assert "Missing" not in told
-    assert outcomes(folder / "merged") == {"control": {Outcome.VIOLATED}, "treatment": {Outcome.HOLDS}}
+    merged = outcomes(folder / "merged")
+    assert merged["treatment"] == {Outcome.HOLDS}
+    # One in 66 control trials does not show the bug.
+    assert {Outcome.VIOLATED} <= merged["control"] <= {Outcome.VIOLATED, Outcome.HOLDS}
     assert len(read_rows(Store(folder / "merged"))[0]) == 4 * _IN_IT
     assert summary.read_text().startswith(f"### holdback: all {_IN_IT} experiments are INCONCLUSIVE")
 
