@@ -96,6 +96,20 @@ def test_a_server_that_asks_for_a_later_try(server: Scripted) -> None:
     assert error.value.status == 429
 
 
+def test_whether_a_kind_is_served_is_not_waited_for(server: Scripted) -> None:
+    """A kind that is not known or not ready is not served, and that is told at once; another refusal is an error."""
+    clock = FakeClock()
+    api = Api(server.access, clock=clock)
+    began = clock.monotonic()
+    server.replies += [_later, lambda answer: answer.refuse(404, "not found"), lambda answer: answer.say({"items": []})]
+    assert [api.serves(PODS) for _ in range(3)] == [False, False, True]
+    server.replies.append(lambda answer: answer.refuse(403, "pods is forbidden"))
+    with pytest.raises(ClusterError, match=r"GET /api/v1/pods: HTTP 403: pods is forbidden"):
+        api.serves(PODS)
+    assert len(server.asked) == 4
+    assert clock.monotonic() == began
+
+
 def test_a_server_that_only_refuses(server: Scripted) -> None:
     """A 429 that does not say when to come back (an eviction that a budget forbids) is an error at once."""
     server.replies.append(lambda answer: answer.refuse(429, "cannot evict"))

@@ -86,6 +86,17 @@ class Api:
         except httpx.TransportError:
             return False
 
+    def serves(self, kind: Kind) -> bool:
+        """Whether a list of this kind would be answered now: asked once, also of a server that says when to come back.
+
+        A kind that is not known there yet is not, nor is one whose storage the server is still reading.
+        """
+        answer = self._send(self._http.build_request("GET", kind.path()))
+        if answer.status_code in {httpx.codes.NOT_FOUND, httpx.codes.TOO_MANY_REQUESTS}:
+            return False
+        _refuse(answer)
+        return True
+
     def revision(self) -> int:
         """How far the cluster's data has come: the resource version of everything at this moment."""
         answer = self._request("GET", NAMESPACES.path(), params={"limit": "1"})
@@ -226,8 +237,7 @@ class Api:
             if self._clock.monotonic() + pause > deadline:
                 break
             self._clock.sleep(pause)
-        if answer.is_error:
-            raise refusal(answer.status_code, answer.content, method, path)
+        _refuse(answer)
         result: Object = answer.json()
         return result
 
@@ -240,6 +250,12 @@ class Api:
                 f"{error or type(error).__name__}",
                 remedy="see whether its API server still runs, and the end of its log",
             ) from error
+
+
+def _refuse(answer: httpx.Response) -> None:
+    """Raise what a refusal says."""
+    if answer.is_error:
+        raise refusal(answer.status_code, answer.content, answer.request.method, answer.request.url.path)
 
 
 def _asked_to_wait(answer: httpx.Response) -> float | None:

@@ -48,14 +48,14 @@ MANIFESTS = Manifests(
 
 
 class FakeApi:
-    """An API server that takes some time: a resource's refusals are given one by one, before the real answer."""
+    """An API server that takes some time: a resource is not served so many times, before it is; -1: it is refused."""
 
-    def __init__(self, **refusals: list[int]) -> None:
+    def __init__(self, **unserved: int) -> None:
         self.made: list[str] = []
         self.secrets: dict[str, dict[str, str]] = {}
         self.hooks: list[dict[str, Any]] = []
         self.asked: list[str] = []
-        self.refusals = refusals
+        self.unserved = unserved
         self.discovered = [["workloads"], ["workloads", "cohorts"]]
 
     def create(self, kind: Kind, body: dict[str, Any]) -> None:
@@ -69,11 +69,13 @@ class FakeApi:
         found = self.discovered.pop(0) if len(self.discovered) > 1 else self.discovered[0]
         return {"resources": [{"name": name} for name in found]}
 
-    def list(self, kind: Kind) -> list[dict[str, Any]]:
+    def serves(self, kind: Kind) -> bool:
         self.asked.append(kind.path())
-        if refusals := self.refusals.get(kind.plural):
-            raise ClusterError("refused", status=refusals.pop(0))
-        return []
+        left = self.unserved.get(kind.plural, 0)
+        if left < 0:
+            raise ClusterError("refused", status=403)
+        self.unserved[kind.plural] = max(0, left - 1)
+        return left == 0
 
     def token(self, account: str, namespace: str) -> str:
         return f"token of {namespace}/{account}"
@@ -135,7 +137,7 @@ def test_no_token_is_shown(tmp_path: Path) -> None:
 
 def test_every_resource_is_discovered_and_listed_before_the_start(tmp_path: Path) -> None:
     """A resource that is not there yet, or whose cache is not, is asked again until it answers."""
-    api = FakeApi(workloads=[404], cohorts=[429])
+    api = FakeApi(workloads=1, cohorts=1)
     install(api, tmp_path)
     group = "/apis/kueue.x-k8s.io/v1beta2"
     # the second question shows cohorts, which are refused then
@@ -147,7 +149,7 @@ def test_every_resource_is_discovered_and_listed_before_the_start(tmp_path: Path
 def test_another_refusal_is_no_matter_of_patience(tmp_path: Path) -> None:
     """A refusal that time does not heal ends the installation at once."""
     with pytest.raises(ClusterError, match="refused") as error:
-        install(FakeApi(workloads=[403]), tmp_path)
+        install(FakeApi(workloads=-1), tmp_path)
     assert error.value.status == 403
 
 
