@@ -138,6 +138,30 @@ def test_no_such_context(kubeconfig: Path, tmp_path: Path) -> None:
         write(kubeconfig, {"token": "t"})
 
 
+@pytest.mark.parametrize("text", ["clusters: [\n", "just words\n", "clusters: 3\n", "users: [me]\n", ""])
+def test_no_kubeconfig_at_all(kubeconfig: Path, tmp_path: Path, text: str) -> None:
+    """Broken YAML, and YAML that is something else, are told with the file's name and what to do."""
+    kubeconfig.write_text(text)
+    with pytest.raises(ConfigurationError, match=f"context mine of {kubeconfig}: .") as error:
+        access_to("mine", tmp_path)
+    assert "kubectl config" in error.value.remedy
+    assert "\n" not in error.value.message
+
+
+def test_an_authority_that_is_none(kubeconfig: Path, tmp_path: Path) -> None:
+    """What is no certificate is told before anything is asked, as is a client's certificate with another's key."""
+    none = base64.b64encode(b"no certificate").decode()
+    write(kubeconfig, {"token": "s3cret"}, {**CLUSTER, "certificate-authority-data": none})
+    with pytest.raises(ConfigurationError, match="context mine: its certificates are of no use") as error:
+        access_to("mine", tmp_path)
+    assert "s3cret" not in str(error.value)
+    mine, others = (AUTHORITY.issue(name, ips=[]) for name in ("me", "another"))
+    user = {"client-certificate-data": mine.pem, "client-key-data": others.key_pem}
+    write(kubeconfig, {name: base64.b64encode(text.encode()).decode() for name, text in user.items()})
+    with pytest.raises(ConfigurationError, match="context mine: its certificates are of no use"):
+        access_to("mine", tmp_path)
+
+
 def test_only_what_is_allowed() -> None:
     """Each context must be allowed by its name, whatever its role; the remedy says how."""
     Contexts(("a", "b"), ("c",), ("c", "b", "a", "d")).check()

@@ -100,9 +100,22 @@ def access_to(context: str, directory: Path) -> Access:
         raise ConfigurationError(
             f"context {context} of {files}: {error}", remedy="`kubectl config get-contexts` shows what there is"
         ) from error
+    except Exception as error:  # broken YAML; or it trips over what a file has in place of a list, each time otherwise
+        raise ConfigurationError(
+            f"context {context} of {files}: no kubeconfig: {type(error).__name__}: {' '.join(str(error).split())}",
+            remedy="`kubectl config view` must be able to read it",
+        ) from error
     finally:
         logging.getLogger().removeHandler(complaints)
-    return _access(context, found, directory, "; ".join(complaints.heard))
+    access = _access(context, found, directory, "; ".join(complaints.heard))
+    try:
+        access.tls()
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"context {context}: its certificates are of no use: {error}",
+            remedy=f"`kubectl --context {context} get namespaces` must work: see its authority and its user's",
+        ) from error
+    return access
 
 
 class _Complaints(logging.Handler):
