@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdback.binaries import Binaries
+from holdback.binaries import Binaries, Found
 from holdback.binaries.pins import pin, pins, read_pins
 from holdback.errors import ConfigurationError, ToolchainError
 
@@ -92,9 +92,10 @@ def test_without_go_the_cache_still_serves(tmp_path: Path, monkeypatch: pytest.M
     cache = cached(tmp_path, "etcd")
     binaries = Binaries(cache=tmp_path / "cache")
     assert binaries.get("etcd") == {"etcd": cache}
-    with pytest.raises(ToolchainError, match="no Go") as caught:
-        binaries.get("caddy")
+    with pytest.raises(ToolchainError, match="caddy, kind must be built, but there is no Go") as caught:
+        binaries.get("etcd", "caddy", "kind")
     assert "holdback[go]" in caught.value.remedy
+    assert "have kind on the PATH, or name ready executables in HOLDBACK_CADDY, HOLDBACK_KIND" in caught.value.remedy
 
 
 def test_an_old_go_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +103,7 @@ def test_an_old_go_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     old = executable(tmp_path / "bin" / "go", "echo go1.22.1")
     monkeypatch.setenv("PATH", str(old.parent))
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
-    with pytest.raises(ToolchainError, match=rf"Go 1\.26\.0 or newer is needed, but {old} is go1\.22\.1"):
+    with pytest.raises(ToolchainError, match=rf"caddy .* Go 1\.26\.0 or newer is needed, but {old} is go1\.22\.1"):
         Binaries(cache=tmp_path / "cache").get("caddy")
 
 
@@ -114,6 +115,19 @@ def test_a_newer_go_beside_this_python_is_taken(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(new.parent))
     toolchain = Binaries(cache=tmp_path / "cache").workshop.toolchain
     assert (toolchain.go, toolchain.version) == (new, "go1.26.10")
+
+
+def test_what_is_used_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each executable that was got is told with where it was found, however often it is got."""
+    etcd, cached_caddy = executable(tmp_path / "etcd", ""), cached(tmp_path, "caddy")
+    told: list[Found] = []
+    binaries = Binaries(explicit={"etcd": etcd}, cache=tmp_path / "cache", used=told.append)
+    for _ in range(2):
+        binaries.get("etcd", "caddy")
+    assert sorted((each.name, each.path, each.how) for each in told) == [
+        ("caddy", cached_caddy, "cache"),
+        ("etcd", etcd, "given"),
+    ]
 
 
 def test_versions_are_read_from_what_executables_say(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from holdback.binaries.cache import Cache, default_cache
 from holdback.binaries.pins import Pin, pin, pins
 from holdback.binaries.progress import Progress
 from holdback.binaries.workshop import Source, Workshop
-from holdback.errors import ConfigurationError
+from holdback.errors import ConfigurationError, ToolchainError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from holdback.binaries.progress import Task
 
@@ -47,7 +47,7 @@ class Binaries:
 
     An explicit path is one in `explicit` or in the environment (`HOLDBACK_ETCD`, `HOLDBACK_KUBE_APISERVER`, ...); the
     PATH counts for kind alone. `environment` is added to the environment of the build's children. `pinned` are the
-    executables that it knows, holdback's own if not given.
+    executables that it knows, holdback's own if not given. `used` is told of each the first time that it is got.
     """
 
     def __init__(
@@ -58,11 +58,14 @@ class Binaries:
         progress: Progress | None = None,
         environment: Mapping[str, str] | None = None,
         pinned: Mapping[str, Pin] | None = None,
+        used: Callable[[Found], None] = lambda _: None,
     ) -> None:
         self._pinned = pins() if pinned is None else pinned
         self._explicit = dict(explicit or {})
         for name in self._explicit:
             pin(name, self._pinned)
+        self._used = used
+        self._told: set[str] = set()
         self.workshop = Workshop(Cache(cache or default_cache()), progress or Progress(), environment)
 
     def get(self, *names: str) -> dict[str, Path]:
@@ -77,7 +80,11 @@ class Binaries:
         if missing:
             self._build(missing)
             found = {name: self.find(name) for name in names}
-        return {name: where.path for name, where in found.items() if where is not None}
+        there = {name: where for name, where in found.items() if where is not None}
+        for name in there.keys() - self._told:
+            self._told.add(name)
+            self._used(there[name])
+        return {name: where.path for name, where in there.items()}
 
     def find(self, name: str) -> Found | None:
         """Where the executable is, None when it has to be built.
@@ -112,7 +119,12 @@ class Binaries:
         return f"v{reported[0]}" if reported else "unknown"
 
     def _build(self, names: Sequence[str]) -> None:
-        self.workshop.toolchain  # noqa: B018 - one clear error now rather than one in each build
+        try:
+            self.workshop.toolchain  # noqa: B018 - one clear error now rather than one in each build
+        except ToolchainError as error:
+            raise ToolchainError(
+                f"{', '.join(names)} must be built, but {error.message}", remedy=f"{error.remedy}; or {_ready(names)}"
+            ) from error
         self.workshop.in_parallel([partial(self._build_one, pin(name, self._pinned)) for name in names])
 
     def _build_one(self, wanted: Pin) -> None:
@@ -121,13 +133,20 @@ class Binaries:
             wanted.directory,
             wanted.source,
             wanted.stamps,
-            alternatives=f"name a ready executable in {_variable(wanted.name)}",
+            alternatives=_ready([wanted.name]),
         )
 
         def fill(entry: Path, scratch: Path, task: Task) -> None:
             self.workshop.compile(source, entry / wanted.name, scratch, task)
 
         self.workshop.make(wanted.name, wanted.key, fill)
+
+
+def _ready(names: Sequence[str]) -> str:
+    """How else these executables can be had."""
+    variables = ", ".join(map(_variable, names))
+    own = "".join(f"have {name} on the PATH, or " for name in names if name in _ON_PATH)
+    return f"{own}name {'a ready executable' if len(names) == 1 else 'ready executables'} in {variables}"
 
 
 def _variable(name: str) -> str:

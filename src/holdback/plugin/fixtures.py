@@ -16,7 +16,7 @@ from holdback.plugin.settings import FAULTS, SETTINGS, STDERR, STDOUT, Settings
 from holdback.trials.trial import Trial
 
 if TYPE_CHECKING:
-    from holdback.binaries import Binaries, Progress
+    from holdback.binaries import Binaries, Found, Progress
     from holdback.clusters import Provider
     from holdback.process import Run
 
@@ -96,9 +96,17 @@ def _end_line(config: pytest.Config) -> None:
 def holdback_binaries(holdback_settings: Settings, holdback_run: Run, holdback_progress: Progress) -> Binaries:
     """The executables, found or built."""
     from holdback.binaries import Binaries  # noqa: PLC0415  not for sessions without experiments
+    from holdback.binaries.pins import pin  # noqa: PLC0415  likewise
 
-    explicit = holdback_settings.places.executables
-    return Binaries(explicit=explicit, progress=holdback_progress, environment=holdback_run.environment)
+    def used(found: Found) -> None:
+        # What we built from a pin need not be asked, which would make every start of a world later.
+        version = pin(found.name).version if found.how == "cache" else binaries.version(found)
+        fact = {"name": found.name, "version": version, "from": found.how}
+        holdback_settings.store.add("executables", [fact])
+
+    explicit, environment = holdback_settings.places.executables, holdback_run.environment
+    binaries = Binaries(explicit=explicit, progress=holdback_progress, environment=environment, used=used)
+    return binaries
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,8 @@ from holdback.trials.trial import Plan
 
 __all__ = ["planned", "run_pytest"]
 
-_AS_BEFORE = ("control", "treatment", "clusters", "controllers")
-"""What run.json tells of what a run was asked for, under the names of the options."""
+_AS_BEFORE = ("control", "treatment", "clusters", "controllers", "kind_image")
+"""What run.json tells of what a run was asked for, under the names of the options, with _ for -."""
 
 
 def run_pytest(original: Original, plugin: object, report: Path, *, count: int, options: Sequence[str] = ()) -> int:
@@ -39,7 +39,7 @@ def run_pytest(original: Original, plugin: object, report: Path, *, count: int, 
     words = {name: original.run.get(name) for name in _AS_BEFORE}
     arguments = [
         original.node,
-        *(f"--{name}={word}" for name, word in words.items() if word),
+        *(f"--{name.replace('_', '-')}={word}" for name, word in words.items() if word),
         *options,
         # What follows is ours to say, whatever the options or the project's own settings ask for.
         f"--rootdir={original.root}",

@@ -13,6 +13,8 @@ from holdback.wording import counted, noun
 __all__ = ["headline", "moment", "repeat_command", "run_facts", "skipped_lines", "violated_by"]
 
 _SEED_OPTION = "--holdback-seed"
+_TOLD_APART = {"schema", "command", "merged", "variants", "executables", "servers"}
+"""What of run.json has words of its own, or none."""
 
 
 def headline(summary: Summary) -> str:
@@ -57,17 +59,34 @@ def repeat_command(run: Mapping[str, Any]) -> str:
 
 def run_facts(run: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What run.json tells, one line a fact, names of inner facts joined by a space; the command is complete."""
-    facts = {key: value for key, value in run.items() if key not in {"schema", "command", "merged", "variants"}}
+    facts = {key: value for key, value in run.items() if key not in _TOLD_APART}
     if isinstance(started := facts.get("started"), int | float):
         facts["started"] = moment(started)
     flat = [(name, value) for name, value in _flat(facts) if value]
-    flat += [(f"ran as {each['arm']}", f"{each['description']} ({each['fingerprint']})") for each in _variants(run)]
+    variants = _listed(run, "variants")
+    flat += [(f"ran as {each['arm']}", f"{each['description']} ({each['fingerprint']})") for each in variants]
+    flat += [*_executables(run), *_servers(run)]
     command = repeat_command(run)
     return [*flat, ("repeat with", command)] if command else flat
 
 
-def _variants(run: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return run.get("variants") or ()
+def _listed(run: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+    return run.get(key) or ()
+
+
+def _executables(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Those of the cache are what this version of holdback pins; where another one was taken, that is told."""
+    for each in _listed(run, "executables"):
+        yield each["name"], each["version"] + ("" if each["from"] == "cache" else f" ({each['from']})")
+
+
+def _servers(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The version of Kubernetes, once where it is the same everywhere."""
+    versions = {each["cluster"]: each["version"] for each in _listed(run, "servers")}
+    if len(set(versions.values())) == 1:
+        yield "Kubernetes", next(iter(versions.values()))
+    else:
+        yield from ((f"Kubernetes of {cluster}", version) for cluster, version in versions.items())
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
