@@ -30,6 +30,15 @@ def test_an_executable_is_built_and_stamped(workshop: Workshop, tiny: Tiny) -> N
     assert subprocess.check_output([build(workshop, tiny)], text=True) == "hello\n"
 
 
+def test_an_executable_needs_nothing_of_its_machine(
+    workshop: Workshop, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is static, whatever the user's environment says, and so serves containers and other machines as well."""
+    monkeypatch.setenv("CGO_ENABLED", "1")
+    told = subprocess.check_output([workshop.toolchain.go, "version", "-m", build(workshop, tiny)], text=True)
+    assert "CGO_ENABLED=0" in told
+
+
 def test_a_workspace_around_the_source_changes_nothing(workshop: Workshop, tiny: Tiny) -> None:
     """A broken go.work in a folder above the source is not even read."""
     (tiny.directory.parent / "go.work").write_text("broken", encoding="utf-8")

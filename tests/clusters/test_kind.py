@@ -5,6 +5,7 @@ Scripts stand for `docker` and `kind` where only what they say, or that they han
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -12,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from holdback.binaries import Binaries
+from holdback.binaries import Binaries, Progress
+from holdback.certificates import Authority
 from holdback.clock import poll
-from holdback.clusters import kind_refusals
+from holdback.clusters import Access, kind_refusals
 from holdback.clusters.docker import Docker
 from holdback.clusters.kind import KindProvider, leftovers
 from holdback.clusters.kind_refusals import explain, too_little
@@ -172,6 +174,38 @@ esac
     assert "slow made" not in told
     assert sorted(re.findall(r"--name=hb-\w+-\w+-(\w+) deleted", told)) == ["bad", "slow"]
     assert not (tmp_path / ".pytest-kind").exists()
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_clusters_outlive_their_run_only_when_asked(
+    run: Run,
+    script: Callable[[str, str], Path],
+    enough: Path,
+    tmp_path: Path,
+    *,
+    keep: bool,
+) -> None:
+    """Kept ones are not even left to the reaper, and how to reach and remove them is told; others are deleted."""
+    story, kubeconfig, said = tmp_path / "story", tmp_path / "kubeconfig", io.StringIO()
+    kubeconfig.write_text(Access("https://127.0.0.1:1", Authority.create("kind").pem, "token").kubeconfig())
+    script("docker", 'case "$1" in version) echo 1.2.3 ;; *) echo token ;; esac')
+    script(
+        "kind",
+        f"""
+case "$1" in
+  --version) echo kind version 0.30.0 ;;
+  create) cat {kubeconfig} >"${{4#--kubeconfig=}}" ;;
+  delete) echo "$*" >>{story} ;;
+esac
+""",
+    )
+    provider = KindProvider(run, Binaries(progress=Progress(said)), keep=keep)
+    with provider.clusters(["manager"]) as clusters:
+        assert list(clusters) == ["manager"]
+        assert bool(list((run.directory / "if-killed").glob("*.json"))) is not keep
+    name = provider.full_name("manager")
+    assert (story.exists() and f"--name={name}" in story.read_text()) is not keep
+    assert (f"`kind export kubeconfig --name {name}` leads there" in said.getvalue()) is keep
 
 
 def test_clusters_of_dead_runs_are_told_from_those_of_living_ones(run: Run, script: Callable[[str, str], Path]) -> None:
