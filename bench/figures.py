@@ -51,7 +51,8 @@ def table(figures: Sequence[Figure], about: Mapping[str, Any]) -> Table:
     made = Table(title="holdback's figures", caption=f"{about['processors']} processors, load {busy} at the begin")
     for heading in ("figure", "measured", "promised", "", "of it"):
         numbers = heading in {"measured", "promised"}
-        made.add_column(heading, justify="right" if numbers else "left", no_wrap=heading != "of it")
+        # A long name must not take the room of what was measured.
+        made.add_column(heading, justify="right" if numbers else "left", no_wrap=heading not in {"figure", "of it"})
     for each in figures:
         word = {"less": "at most", "more": "at least"}[each.better]
         promised = "" if each.promised is None else f"{word} {each.promised:g}"
