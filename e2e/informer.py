@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import secrets
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,11 +17,12 @@ from holdback.clock import poll
 from holdback.clusters import Api, LocalCluster, local_clusters
 from holdback.clusters.access import Access
 from holdback.clusters.kinds import CONFIG_MAPS
+from holdback.clusters.stream import open_stream
 from holdback.process import Run, open_run
 from holdback.traffic.lanes import Link
 from holdback.traffic.network import Network, network
 
-__all__ = ["AGENT", "LINK", "NAMESPACE", "Informer", "Place", "place"]
+__all__ = ["AGENT", "LINK", "NAMESPACE", "Informer", "Place", "Restarted", "place"]
 
 LINK = Link("informer", "one", ("configmaps",))
 AGENT = "informer"
@@ -34,6 +36,8 @@ class Informer:
     def __init__(self, access: Access) -> None:
         self.seen: list[tuple[str, str, str]] = []
         """Change, name and value, in the order of arrival."""
+        self.at: list[float] = []
+        """When each of them arrived (`time.perf_counter`)."""
         self._api = Api(access, agent=AGENT)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -50,7 +54,11 @@ class Informer:
 
     def _watch(self) -> None:
         for change, item in self._api.watch(CONFIG_MAPS, NAMESPACE, stop=self._stop):
-            self.seen.append((change, item["metadata"]["name"], item.get("data", {}).get("value", "")))
+            self._see(change, item)
+
+    def _see(self, change: str, item: dict[str, Any]) -> None:
+        self.at.append(time.perf_counter())
+        self.seen.append((change, item["metadata"]["name"], item.get("data", {}).get("value", "")))
 
     def of(self, name: str) -> list[tuple[str, str]]:
         """Change and value of one object."""
@@ -63,6 +71,35 @@ class Informer:
     def sees(self, name: str, value: str, within: float = PATIENCE) -> bool:
         """Whether it has the object with that value, now or in time."""
         return bool(poll(lambda: self.values(name)[-1:] == [value], within=within, every=0.005))
+
+
+class Restarted(Informer):
+    """Begins as an informer of client-go does: with what the API server has cached, however old that is."""
+
+    def __init__(self, access: Access) -> None:
+        super().__init__(access)
+        self._access = access
+        self._version = ""
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.02):
+            with suppress(OSError):  # broken off; it goes on from where it was
+                self._go_on()
+
+    def _go_on(self) -> None:
+        """See a list at first, and then what comes after it."""
+        query = f"watch=true&resourceVersion={self._version}" if self._version else "resourceVersion=0"
+        path = f"{CONFIG_MAPS.path(NAMESPACE)}?{query}"
+        with open_stream(self._access, self._access.tls(), path, agent=AGENT, stop=self._stop) as stream:
+            if self._version:
+                for event in map(json.loads, stream.lines()):
+                    self._see(event["type"], event["object"])
+                    self._version = event["object"]["metadata"]["resourceVersion"]
+            elif body := stream.body():
+                listed = json.loads(body)
+                for item in listed["items"]:
+                    self._see("ADDED", item)
+                self._version = listed["metadata"]["resourceVersion"]
 
 
 class Place:

@@ -109,7 +109,10 @@ def test_a_cut_is_seen_within_a_second(at: Place, informer: Informer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Milliseconds that requests took on two lanes, without a delay on the writes and with it, in turns."""
+    """Milliseconds that things took on three lanes, without a delay on the writes and with it, in turns.
+
+    On the lane of a watch it is from a write, straight at the API server, to the event.
+    """
 
     delay: int
     plain: Times
@@ -128,12 +131,14 @@ def timed(at: Place, request: pytest.FixtureRequest) -> Timed:
     milliseconds: int = request.param
     headers = {"Authorization": f"Bearer {at.access.token}"}
     context = ssl.create_default_context(cadata=at.access.ca)
-    plain: Times = {LINK.reads: [], LINK.writes: []}
-    delayed: Times = {LINK.reads: [], LINK.writes: []}
+    plain: Times = {LINK.reads: [], LINK.writes: [], WATCH: []}
+    delayed: Times = {LINK.reads: [], LINK.writes: [], WATCH: []}
     at.write("timed", 0)
-    with httpx.Client(
-        base_url=at.access.server, verify=context, headers=headers, http2=True, trust_env=False
-    ) as client:
+    with (
+        Informer(at.access) as informer,
+        httpx.Client(base_url=at.access.server, verify=context, headers=headers, http2=True, trust_env=False) as client,
+    ):
+        at.open_watch(informer)
         # Short turns in either order and at one pace, so that both halves meet the same noise of the machine.
         for turn in track(range(60), f"{milliseconds} ms"):
             halves: list[tuple[Times, float, list[Fault]]] = [
@@ -145,15 +150,17 @@ def timed(at: Place, request: pytest.FixtureRequest) -> Timed:
                     for _ in range(5):
                         into[LINK.reads].append(_read(client))
                         into[LINK.writes].append(_write(client, turn))
+                        into[WATCH].append(_event(at, informer))
                         time.sleep(pause)
     return Timed(milliseconds, plain, delayed)
 
 
-def _check(timed: Timed, quantile: int) -> None:
-    own, other = (timed.added(lane, quantile) for lane in (LINK.writes, LINK.reads))
-    print(f"a delay of {timed.delay} ms added {own:.2f} ms to its own lane and {other:.2f} ms to another ({quantile}%)")
+def _check(timed: Timed, quantile: int, *others: Lane) -> None:
+    own, *added = (timed.added(lane, quantile) for lane in (LINK.writes, *others))
+    told = ", ".join(f"{more:.2f} ms to {lane.kind}" for lane, more in zip(others, added, strict=True))
+    print(f"a delay of {timed.delay} ms added {own:.2f} ms to its own lane, {told} ({quantile}%)")
     assert own == pytest.approx(timed.delay, rel=0.1)
-    assert abs(other) < 2
+    assert all(abs(more) < 2 for more in added)
 
 
 def test_a_delay_is_exact_and_leaves_others_alone(timed: Timed) -> None:
@@ -161,13 +168,13 @@ def test_a_delay_is_exact_and_leaves_others_alone(timed: Timed) -> None:
 
     Told by the quickest tenth of the requests, for which nothing else had to be waited.
     """
-    _check(timed, 10)
+    _check(timed, 10, LINK.reads)
 
 
 @pytest.mark.quiet
 def test_a_delay_is_exact_for_the_median(timed: Timed) -> None:
-    """The same of the medians, which on a busy machine tell more of its scheduler than of the delay."""
-    _check(timed, 50)
+    """The same of the medians, and of a watch, which on a busy machine tell more of its scheduler than of the delay."""
+    _check(timed, 50, LINK.reads, WATCH)
 
 
 def _read(client: httpx.Client) -> float:
@@ -176,6 +183,15 @@ def _read(client: httpx.Client) -> float:
 
 def _write(client: httpx.Client, value: int) -> float:
     return _timed(client, "PATCH", f'{{"data":{{"value":"{value}"}}}}')
+
+
+def _event(at: Place, informer: Informer) -> float:
+    value = f"event-{len(informer.seen)}"
+    begin = time.perf_counter()
+    at.write("timed", value)
+    assert informer.sees("timed", value)
+    (seen,) = (when for (_, _, found), when in zip(informer.seen, informer.at, strict=False) if found == value)
+    return (seen - begin) * 1000
 
 
 def _timed(client: httpx.Client, method: str, content: str | None) -> float:

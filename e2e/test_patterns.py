@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 
 import httpx
 import pytest
 
-from e2e.informer import AGENT, LINK, NAMESPACE, Informer, Place, place
+from e2e.informer import AGENT, LINK, NAMESPACE, Informer, Place, Restarted, place
 from holdback.clock import poll
 from holdback.clusters.kinds import CONFIG_MAPS
 from holdback.errors import FaultError
@@ -93,12 +93,8 @@ def test_an_expired_watch_lists_again(at: Place, informer: Informer) -> None:
     assert len(at.requests(agent=AGENT, lane="reads")) == lists + 1
 
 
-def _restarted(at: Place) -> dict[str, str]:
-    """What a controller that has just started lists, by name: what the API server has cached, as client-go asks."""
-    return _listed(at, version="0", within=30)
-
-
 def _listed(at: Place, *, version: str, within: float) -> dict[str, str]:
+    """What a list gives, by name; with version 0 what the API server has cached."""
     headers = {"Authorization": f"Bearer {at.access.token}"}
     context = ssl.create_default_context(cadata=at.access.ca)
     path = f"/api/v1/namespaces/{NAMESPACE}/configmaps?resourceVersion={version}"
@@ -110,27 +106,34 @@ def _listed(at: Place, *, version: str, within: float) -> dict[str, str]:
 
 
 def test_time_travel(at: Place, informer: Informer) -> None:
-    """A controller that restarts within the pattern reads what was, though it had seen what is; after it what is."""
+    """An informer that begins anew within the pattern sees what was, though it had seen what is; after it what is."""
     at.write("travel", "before")
     assert informer.sees("travel", "before")
     assert poll(lambda: _second_knows(at, "travel", "before"), within=30)
-    with time_travel(partial(put, at), LINK) as travel:
-        at.write("travel", "after")
-        assert informer.sees("travel", "after")
-        assert _restarted(at)["travel"] == "after"
-        travel()
-        assert _restarted(at)["travel"] == "before"
-        with pytest.raises(httpx.ReadTimeout):  # who wants the latest state gets no older one, but waits
-            _listed(at, version="", within=1)
-    assert _restarted(at)["travel"] == "after"
-    at.write("travel", "last")
-    assert informer.sees("travel", "last")
+    with ExitStack() as running:
+        with time_travel(partial(put, at), LINK) as travel:
+            at.write("travel", "after")
+            assert informer.sees("travel", "after")
+            with Restarted(at.access) as before_the_travel:
+                assert before_the_travel.sees("travel", "after")
+            travel()
+            anew = running.enter_context(Restarted(at.access))
+            assert anew.sees("travel", "before")
+            assert not anew.sees("travel", "after", within=0.5)
+            with pytest.raises(httpx.ReadTimeout):  # who wants the latest state gets no older one, but waits
+                _listed(at, version="", within=1)
+        assert anew.sees("travel", "after")
+        at.write("travel", "last")
+        assert anew.sees("travel", "last")
+        assert informer.sees("travel", "last")
+        assert anew.of("travel") == [("ADDED", "before"), ("MODIFIED", "after"), ("MODIFIED", "last")]
+    assert before_the_travel.values("travel") == ["after"]
     assert informer.values("travel") == ["before", "after", "last"]
 
 
 def _second_knows(at: Place, name: str, value: str) -> bool:
     with put(at, TimeTravel(LINK)):
-        return _restarted(at).get(name) == value
+        return _listed(at, version="0", within=30).get(name) == value
 
 
 def test_the_second_server_learns_the_rest_at_the_end(at: Place) -> None:
