@@ -116,7 +116,7 @@ def multikueue_world(
         _connect(managers, workers, clusters, traffic)
         recorder = stack.enter_context(recording(clusters, traffic, [WORKLOADS, JOBS]))
         deciding = _deciding(traffic.links, {client_of(manager): arm for arm, manager in managers.items()})
-        shadow(stack, recorder, clusters, traffic, accounts=deciding, kinds=[WORKLOADS])
+        shadow(stack, recorder, clusters, traffic, accounts=deciding, kinds=[WORKLOADS, JOBS])
         yield MultiKueueWorld(
             network=traffic,
             recorder=recorder,
