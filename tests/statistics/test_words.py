@@ -40,6 +40,7 @@ def test_the_missing_trials_are_named() -> None:
     [
         (Half(20.04, 11.6, 32.2), "Half of the control trials fail at 20 ms (95%: 11.6 to 32.2 ms)."),
         (Half(20.04, 0, math.inf), "Half of the control trials fail at 20 ms (95%: below 10 to above 100 ms)."),
+        (Half(1234.6, 1e3, 5e3), "Half of the control trials fail at 1230 ms (95%: 1000 to 5000 ms)."),
         (Half(0, 0, 12.3), "More than half of the control trials fail at 10 ms already, the lowest dose (95%: half of"),
         (Half(0, 0, math.inf), "More than half of the control trials fail at 10 ms already, the lowest dose."),
         (

@@ -112,7 +112,7 @@ def _sightings(
         newest = seen[_key(change)][-1][0] if seen[_key(change)] else -math.inf
         seen[_key(change)].append((max(newest, _version(change)), change.at))
     for _, change in history.objects(cluster=cluster, resource=resource):
-        if history.namespaces and change.namespace not in history.namespaces:
+        if not history.concerns(change):
             continue
         sightings = seen[_key(change)]
         place = bisect_left(sightings, (_version(change), -math.inf))

@@ -38,6 +38,11 @@ class History:
         """The namespaces that belong to the trial; empty when the world did not narrow them."""
         return tuple(self.scope.get("namespaces", ()))
 
+    def concerns(self, change: ObjectChange) -> bool:
+        """Whether the object is the trial's and, in a shadow, it is a controller under test that was told of it."""
+        mine = not self.namespaces or change.namespace in self.namespaces
+        return mine and (change.view == "truth" or not self.clients or change.client in self.clients)
+
     def _of(self, cls: type[E]) -> Iterator[Indexed[E]]:
         return ((index, event) for index, event in enumerate(self.events) if isinstance(event, cls))
 

@@ -12,13 +12,15 @@ import jinja2
 import plotly.offline
 from markupsafe import Markup
 
+from holdback.report.dose_curve import dose_curve
 from holdback.report.evidence import Evidence
-from holdback.report.figures import SECTIONS, Material, Section
+from holdback.report.figures import SECTIONS, Material
 from holdback.report.packing import pack
 from holdback.report.paths import Path
+from holdback.report.plotting import Section
 from holdback.report.reading import Told, read_histories
-from holdback.report.terminal import interval_name, p_value_line, rate
-from holdback.report.words import headline, moment, repeat_command, run_facts, skipped_lines, violated_by
+from holdback.report.terminal import dose_columns, dose_rows, interval_name, p_value_line, rate
+from holdback.report.words import headline, moment, repeat_command, run_facts, skipped_lines, violations
 from holdback.statistics import ExperimentSummary
 from holdback.trials.outcome import Row
 from holdback.wording import counted, noun
@@ -31,13 +33,18 @@ ROOM = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Experiment:
-    """An experiment as the template sees it; the first of `paths` held, the second was violated."""
+    """An experiment as the template sees it.
+
+    `doses` is the curve, with `dose_rows` below its columns; the first of `paths` held, the second was violated.
+    """
 
     summary: ExperimentSummary
     title: str
     p_value: str
     variants: Mapping[str, Sequence[str]]
-    violated_by: Mapping[str, str]
+    violations: Mapping[str, Sequence[str]]
+    doses: Section | None
+    dose_rows: Sequence[Sequence[str]]
     paths: tuple[Path, Path] | None
     sections: Sequence[Section]
 
@@ -58,6 +65,7 @@ def page(evidence: Evidence, *, progress: Callable[[int, int], None], room: int 
         skipped_lines=skipped_lines,
         summary=evidence.summary,
         interval=interval_name(evidence.summary),
+        dose_columns=dose_columns(interval_name(evidence.summary)),
         evidence=evidence,
         experiments=[_experiment(each, evidence, told) for each in evidence.summary.experiments],
         told=told,
@@ -94,6 +102,7 @@ def _template() -> jinja2.Template:
         "rate": rate,
         "moment": moment,
         "short": _short,
+        "dose": _dose,
         "json": _json,
     }
     environment.globals["asset"] = lambda name: Markup(read(name))  # noqa: S704  our own style and script
@@ -102,13 +111,16 @@ def _template() -> jinja2.Template:
 
 def _experiment(summary: ExperimentSummary, evidence: Evidence, told: Told) -> _Experiment:
     rows = [row for row in evidence.rows if row.experiment == summary.name]
-    material = Material(rows, told.timings[summary.name], adaptive=evidence.summary.sequential)
+    material = Material(rows, told.timings[summary.name])
+    response = summary.response
     return _Experiment(
         summary=summary,
         title=_title(summary.name),
         p_value=p_value_line(summary, evidence.summary).plain,
         variants={arm: _variants(rows, arm) for arm in summary.arms},
-        violated_by={arm: violated_by(summary, arm) for arm in summary.arms},
+        violations={arm: violations(summary, arm) for arm in summary.arms},
+        doses=dose_curve(response, adaptive=evidence.summary.sequential) if response else None,
+        dose_rows=list(dose_rows(response)) if response else [],
         paths=told.paths.get(summary.name),
         sections=[section for make in SECTIONS if (section := make(material)) is not None],
     )
@@ -122,6 +134,12 @@ def _title(experiment: str) -> str:
     """The test's name as a sentence: tests are named by what must hold."""
     name = experiment.rpartition("::")[2].removeprefix("test_").replace("_", " ")
     return name[:1].upper() + name[1:]
+
+
+def _dose(row: Row) -> str:
+    """The dose that was asked for, else the longest delay that came into force; empty where there was neither."""
+    dose = row.dose_milliseconds or None if row.dose is None else row.dose
+    return "" if dose is None else f"{dose:g} ms"
 
 
 def _short(reason: str, trial: str) -> str:

@@ -126,7 +126,7 @@ def _objects(history: History) -> Iterator[Span]:
     """The states of every object of the trial, each from the change that brought it to the one that ended it."""
     open_: dict[Lane, tuple[float, str]] = {}
     for index, event in enumerate(history.events):
-        if not isinstance(event, ObjectChange) or (history.namespaces and event.namespace not in history.namespaces):
+        if not isinstance(event, ObjectChange) or not history.concerns(event):
             continue
         lane, now = _lane(event), _since(history, index)
         new = "" if event.change == "DELETED" else state(event.resource, event.object)
@@ -186,4 +186,7 @@ def _title(lane: Lane, among: Sequence[Lane]) -> str:
     same = [other for other in among if (other.kind, other.resource) == (lane.kind, lane.resource)]
     several = len({other.name for other in same}) > 1
     what = f"{lane.cluster} {lane.resource}" + (f" {lane.name}" if several else "")
-    return what if lane.kind == "truth" else f"{what}, as {lane.client} was told"
+    if lane.kind == "truth":
+        return what
+    alone = len({other.client for other in same}) == 1
+    return f"{what}, as {'the controller' if alone else lane.client} was told"

@@ -54,7 +54,7 @@ def timeline(
                 teller.tell(index, event, "fault", _fault(event), "fault")
             case Note():
                 teller.tell(index, event, event.source, event.text, "note")
-            case ObjectChange() if _is_ours(history, event) and (shadow or event.view == "truth"):
+            case ObjectChange() if history.concerns(event) and (shadow or event.view == "truth"):
                 teller.object(index, event)
             case Request() if index in ours and (requests or _refused(event)):
                 teller.request(index, event)
@@ -127,10 +127,6 @@ class _Teller:
         return kind if len(self.names[change.resource]) == 1 else f"{kind} {change.name}"
 
 
-def _is_ours(history: History, change: ObjectChange) -> bool:
-    return not history.namespaces or change.namespace in history.namespaces
-
-
 def _names(history: History) -> dict[str, set[str]]:
     """The names that each resource's objects have: one alone need not be repeated in every line."""
     names: dict[str, set[str]] = {}
@@ -140,7 +136,7 @@ def _names(history: History) -> dict[str, set[str]]:
 
 
 def _changes(history: History) -> Iterator[ObjectChange]:
-    return (event for event in history.events if isinstance(event, ObjectChange) and _is_ours(history, event))
+    return (event for event in history.events if isinstance(event, ObjectChange) and history.concerns(event))
 
 
 def _refused(request: Request) -> bool:

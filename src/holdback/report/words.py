@@ -10,11 +10,11 @@ from typing import Any
 from holdback.statistics import ExperimentSummary, Summary, Verdict
 from holdback.wording import counted, noun
 
-__all__ = ["headline", "moment", "repeat_command", "run_facts", "skipped_lines", "violated_by"]
+__all__ = ["headline", "moment", "repeat_command", "run_facts", "skipped_lines", "violated_by", "violations"]
 
 _SEED_OPTION = "--holdback-seed"
-_TOLD_APART = {"schema", "command", "merged", "variants", "executables", "servers"}
-"""What of run.json has words of its own, or none."""
+_TOLD_APART = {"schema", "command", "merged", "variants", "executables", "servers", "process"}
+"""What of run.json has words of its own, or none; `process` only serves to find out whether the run still runs."""
 
 
 def headline(summary: Summary) -> str:
@@ -34,10 +34,15 @@ def skipped_lines(number: int) -> str:
     return f"{counted(number, 'damaged line')} of evidence {noun(number, 'was', 'were')} skipped"
 
 
-def violated_by(experiment: ExperimentSummary, arm: str) -> str:
-    """`133 no_orphan + readmitted, 44 readmitted`: each violated trial counts once; empty when none was violated."""
+def violations(experiment: ExperimentSummary, arm: str) -> list[str]:
+    """`133 no_orphan + readmitted` and `44 readmitted`: each violated trial counts once."""
     kinds = experiment.violations.get(arm, ())
-    return ", ".join(f"{kind.trials} {' + '.join(kind.oracles) or 'by no oracle that is named'}" for kind in kinds)
+    return [f"{kind.trials} {' + '.join(kind.oracles) or 'by no oracle that is named'}" for kind in kinds]
+
+
+def violated_by(experiment: ExperimentSummary, arm: str) -> str:
+    """Those in one line; empty when none was violated."""
+    return ", ".join(violations(experiment, arm))
 
 
 def moment(seconds: float) -> str:
@@ -95,6 +100,13 @@ def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
         if isinstance(value, Mapping):
             yield from _flat(value, name)
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            yield name, ", ".join(map(str, value))
+            yield name, ", ".join(map(_plain, value))
         else:
-            yield name, "" if value is None else str(value)
+            yield name, _plain(value)
+
+
+def _plain(value: object) -> str:
+    """Empty for what was not asked for: nothing, or no."""
+    if value is None or value is False:
+        return ""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

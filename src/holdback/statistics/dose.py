@@ -165,8 +165,13 @@ def _flattest(points: Floats, likelihood: Floats) -> Floats:
 
 
 def _drawn(doses: Floats) -> Floats:
-    """Doses at which the curve is drawn: evenly from the lowest to the highest, and the tried ones themselves."""
-    return np.unique(np.concatenate([np.linspace(doses.min(), doses.max(), _POINTS), doses]))
+    """Doses at which the curve is drawn: the tried ones, and between them by equal ratios, in which its shape is even.
+
+    Between 0 and the lowest dose above it the ratios begin well below the latter.
+    """
+    lowest = doses[doses > 0].min()
+    start = lowest if doses.min() > 0 else lowest / 20
+    return np.unique(np.concatenate([np.geomspace(start, doses.max(), _POINTS), doses]))
 
 
 def _half(best: Floats, likely: Floats, doses: Floats) -> Half:

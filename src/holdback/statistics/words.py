@@ -61,14 +61,19 @@ def halves(response: Response) -> Iterator[str]:
 
 def _half(name: str, half: Half, lowest: float, highest: float) -> str:
     if half.dose == 0:
-        most = f" ({CONFIDENCE:.0%}: half of them at {half.high:.3g} ms or less)" if half.high < math.inf else ""
+        most = f" ({CONFIDENCE:.0%}: half of them at {_rounded(half.high)} ms or less)" if half.high < math.inf else ""
         return f"More than half of the {name} trials fail at {lowest:g} ms already, the lowest dose{most}."
     if math.isinf(half.dose):
-        least = f" ({CONFIDENCE:.0%}: half of them at {half.low:.3g} ms or more)" if half.low > 0 else ""
+        least = f" ({CONFIDENCE:.0%}: half of them at {_rounded(half.low)} ms or more)" if half.low > 0 else ""
         return f"Fewer than half of the {name} trials fail at {highest:g} ms still, the highest dose{least}."
-    low = f"below {lowest:g}" if half.low == 0 else f"{half.low:.3g}"
-    high = f"above {highest:g}" if math.isinf(half.high) else f"{half.high:.3g}"
-    return f"Half of the {name} trials fail at {half.dose:.3g} ms ({CONFIDENCE:.0%}: {low} to {high} ms)."
+    low = f"below {lowest:g}" if half.low == 0 else _rounded(half.low)
+    high = f"above {highest:g}" if math.isinf(half.high) else _rounded(half.high)
+    return f"Half of the {name} trials fail at {_rounded(half.dose)} ms ({CONFIDENCE:.0%}: {low} to {high} ms)."
+
+
+def _rounded(dose: float) -> str:
+    """To three digits, and never as a power of ten."""
+    return f"{float(f'{dose:.3g}'):g}"
 
 
 def ended(verdict: Verdict, made: int, most: int, *, certain: bool) -> str:

@@ -153,10 +153,16 @@
       text: "paths part", textposition: "start", textangle: 0, xanchor: "left", font: { color: colour("violated"), size: 11 } } }];
   }
 
-  function titles(data) {
+  // Where a title is wider than the picture, its middle is left out: beginning and end tell lanes apart.
+  function fitting(title, width) {
+    const most = Math.max(12, Math.floor((width - 20) / 5.6));
+    return title.length <= most ? title : title.slice(0, Math.ceil(most / 2) - 1) + "…" + title.slice(-Math.floor(most / 2));
+  }
+
+  function titles(data, width) {
     const title = { xref: "paper", x: 0, xanchor: "left", yanchor: "middle", showarrow: false, align: "left" };
     const faint = { ...title, font: { size: 11, color: colour("soft") } };
-    return data.lanes.map(([name], lane) => ({ ...faint, y: -lane + 0.3, text: plain(name) }));
+    return data.lanes.map(([name], lane) => ({ ...faint, y: -lane + 0.3, text: plain(fitting(name, width)) }));
   }
 
   // A step's name above its mark, unless the one before stands there.
@@ -178,16 +184,16 @@
 
   function layoutOf(data, range, width, parting) {
     return themed({
-      height: data.lanes.length * ROW + 54, barmode: "overlay", bargap: 0, showlegend: false, hovermode: "closest", hoverdistance: 12,
+      height: (data.lanes.length + (parting === undefined ? 0 : 0.35)) * ROW + 54, barmode: "overlay", bargap: 0, showlegend: false, hovermode: "closest", hoverdistance: 12,
       dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
       margin: { l: 6, r: 10, t: 6, b: 42 }, hoverlabel: { align: "left" },
       xaxis: { range: [...range], title: { text: "seconds since the trial began" }, zeroline: false },
-      yaxis: { range: [-data.lanes.length + 0.45, 0.6], visible: false, fixedrange: true },
+      yaxis: { range: [-data.lanes.length + (parting === undefined ? 0.45 : 0.1), 0.6], visible: false, fixedrange: true },
       shapes: [...bands(data), ...partingLine(parting)], annotations: labels(data, range, width),
     });
   }
 
-  const labels = (data, range, width) => [...titles(data).slice(1), ...steps(data, range, width)];
+  const labels = (data, range, width) => [...titles(data, width).slice(1), ...steps(data, range, width)];
 
   function padded(start, end) {
     const margin = (end - start) * 0.03 + 0.01;
@@ -211,7 +217,10 @@
       entry.append(state);
       made.append(entry);
     }
-    for (const [tone, words] of [["refused", "✖ refused write"], ["passing", "✕ conflict, or already gone"], ["request", "○ request"]])
+    for (const [tone, words] of [
+      ["step", "◆ step"], ["truth", "❘ change"], ["refused", "✖ refused write"],
+      ["passing", "✕ conflict, or already gone"], ["request", "○ request"],
+    ])
       if (data.entries.some((entry) => entry[2] === tone)) made.append(element("span", words, "t-" + tone));
     return made;
   }
