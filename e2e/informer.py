@@ -7,7 +7,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,6 +18,8 @@ from holdback.clusters import Api, LocalCluster, local_clusters
 from holdback.clusters.access import Access
 from holdback.clusters.kinds import CONFIG_MAPS
 from holdback.clusters.stream import open_stream
+from holdback.faults.injection import inject
+from holdback.faults.values import Fault
 from holdback.process import Run, open_run
 from holdback.traffic.lanes import Link
 from holdback.traffic.network import Network, network
@@ -122,6 +124,18 @@ class Place:
         self.cluster.api.apply(
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": str(value)}}
         )
+
+    def put(self, *faults: Fault) -> AbstractContextManager[None]:
+        """The faults in force on the link."""
+        return inject(self.net, faults, lambda *_: None)
+
+    @contextmanager
+    def watched(self) -> Iterator[Informer]:
+        """An informer whose watch is open; at its end nothing may be in force."""
+        with Informer(self.access) as informer:
+            self.open_watch(informer)
+            yield informer
+        assert self.net.residue() == []
 
     def open_watch(self, informer: Informer) -> None:
         """Return when the informer's watch is open: a first object may be listed, the next change is watched."""

@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import httpx
@@ -19,7 +19,6 @@ from rich.progress import track
 from bench.bench_faults import FLAT, load
 from e2e.informer import AGENT, LINK, NAMESPACE, Informer, Place, place
 from holdback.clock import poll
-from holdback.faults.injection import inject
 from holdback.faults.values import Answer, Cut, Delay, Fault, Hold
 from holdback.traffic.lanes import Lane
 
@@ -40,14 +39,8 @@ def at() -> Iterator[Place]:
 
 @pytest.fixture
 def informer(at: Place) -> Iterator[Informer]:
-    with Informer(at.access) as watching:
-        at.open_watch(watching)
+    with at.watched() as watching:
         yield watching
-    assert at.net.residue() == []
-
-
-def put(at: Place, *faults: Fault) -> AbstractContextManager[None]:
-    return inject(at.net, faults, lambda *_: None)
 
 
 def _watches(at: Place) -> int:
@@ -70,7 +63,7 @@ def test_a_thousand_holds_lose_nothing(at: Place) -> None:
         writing = writer.submit(write)
         try:
             for _ in track(range(CYCLES), "hold and release"):
-                with put(at, Hold(WATCH)):
+                with at.put(Hold(WATCH)):
                     time.sleep(random.uniform(0, 0.005))
         finally:
             going = False
@@ -87,7 +80,7 @@ def test_a_thousand_holds_lose_nothing(at: Place) -> None:
 def test_a_long_hold_leaks_nothing(at: Place, informer: Informer) -> None:
     """A hold of 90 s neither breaks the watch nor lets an event through; then all come."""
     before = _watches(at)
-    with put(at, Hold(WATCH)):
+    with at.put(Hold(WATCH)):
         until = time.monotonic() + LONG_HOLD
         for value in track(range(int(LONG_HOLD)), "a long hold"):
             at.write("long", value)
@@ -103,7 +96,7 @@ def test_a_cut_is_seen_within_a_second(at: Place, informer: Informer) -> None:
     for _ in range(5):
         at.open_watch(informer)
         before = _watches(at)
-        with put(at, Cut(WATCH)):
+        with at.put(Cut(WATCH)):
             assert poll(lambda: _watches(at) > before, within=1.0, every=0.005)  # noqa: B023 - asked at once
 
 
@@ -146,7 +139,7 @@ def timed(at: Place, request: pytest.FixtureRequest) -> Timed:
                 (delayed, 0.0, [Delay(LINK.writes, milliseconds)]),
             ]
             for into, pause, faults in halves[:: 1 if turn % 2 else -1]:
-                with put(at, *faults):
+                with at.put(*faults):
                     for _ in range(5):
                         into[LINK.reads].append(_read(client))
                         into[LINK.writes].append(_write(client, turn))
@@ -230,7 +223,7 @@ def test_refusals_reach_the_client(at: Place) -> None:
         base_url=at.access.server, verify=context, headers=headers, http2=True, trust_env=False
     ) as client:
         for status in (409, 429, 500, 503):
-            with put(at, Answer(LINK.reads, status, times=1)):
+            with at.put(Answer(LINK.reads, status, times=1)):
                 assert client.get("/api/v1/namespaces").json()["code"] == status
                 assert client.get("/api/v1/namespaces").json()["kind"] == "NamespaceList"
 
@@ -248,7 +241,7 @@ def test_all_listen_on_loopback_only(at: Place) -> None:
 
 def test_no_token_is_told(at: Place) -> None:
     """No log and no command line has the token or a key."""
-    with Informer(at.access) as informer, put(at, Delay(LINK, 1)):
+    with Informer(at.access) as informer, at.put(Delay(LINK, 1)):
         at.open_watch(informer)
     told = "".join(log.read_text(errors="replace") for log in at.run.logs.iterdir())
     told += "".join(

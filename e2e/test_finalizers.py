@@ -5,6 +5,9 @@ removal from the pod as it knows it. The scenarios aim: they hold that write on 
 would learn better) while another controller changes the finalizers.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
 import pytest
 
 import holdback
@@ -15,6 +18,7 @@ from holdback.controllers.kueue import (
     no_finalizer_lost,
     no_finalizer_returns,
 )
+from holdback.controllers.kueue.pods import Pod
 
 OURS = "holdback.example/backup"
 ANOTHER = "holdback.example/audit"
@@ -35,14 +39,27 @@ def _held(pods: Pods) -> holdback.Hold:
     return holdback.Hold(pods.link.write("pods"), of="requests")
 
 
-@holdback.experiment(oracles=ORACLES)
-def test_a_finalizer_added_meanwhile_stays(pods: Pods, trial: holdback.Trial) -> None:
-    """A finalizer that is added while Kueue's removal is on its way is not lost."""
-    mine = pods.submit(COUNT)
+def _admitted(pods: Pods, count: int = COUNT, *, grouped: bool = False) -> Sequence[Pod]:
+    """So many pods that Kueue has admitted."""
+    mine = pods.submit(count, grouped=grouped)
     pods.admitted(mine, within=30)
+    return mine
+
+
+@contextmanager
+def _letting_go(pods: Pods, trial: holdback.Trial, mine: Sequence[Pod]) -> Iterator[None]:
+    """The pods have finished and Kueue has seen it; that it lets go of them is held on its way."""
     with trial.inject(_held(pods)):
         pods.finish(mine)
         pods.declared_finished(mine, within=15)
+        yield
+
+
+@holdback.experiment(oracles=ORACLES)
+def test_a_finalizer_added_meanwhile_stays(pods: Pods, trial: holdback.Trial) -> None:
+    """A finalizer that is added while Kueue's removal is on its way is not lost."""
+    mine = _admitted(pods)
+    with _letting_go(pods, trial, mine):
         pods.add(mine, OURS)
     trial.settle(within=WITHIN)
 
@@ -53,21 +70,16 @@ def test_a_finalizer_added_meanwhile_stays_in_a_group(pods: Pods, trial: holdbac
 
     Kueue reads a group's pods once more before it removes: its watch is held too, so that it cannot know.
     """
-    mine = pods.submit(COUNT, grouped=True)
-    pods.admitted(mine, within=30)
-    with trial.inject(_held(pods)):
-        pods.finish(mine)
-        pods.declared_finished(mine, within=15)
-        with trial.inject(holdback.Hold(pods.link.watch("pods"))):
-            pods.add(mine, OURS)
+    mine = _admitted(pods, grouped=True)
+    with _letting_go(pods, trial, mine), trial.inject(holdback.Hold(pods.link.watch("pods"))):
+        pods.add(mine, OURS)
     trial.settle(within=WITHIN)
 
 
 @holdback.experiment(oracles=ORACLES)
 def test_a_finalizer_that_kueue_has_not_seen_stays(pods: Pods, trial: holdback.Trial) -> None:
     """A finalizer that is added while Kueue's watch is late is not lost: nothing else is slowed."""
-    mine = pods.submit(COUNT)
-    pods.admitted(mine, within=30)
+    mine = _admitted(pods)
     with trial.inject(holdback.Delay(pods.link.watch("pods"), milliseconds=500)):
         pods.finish(mine)
         pods.add(mine, OURS)
@@ -78,11 +90,8 @@ def test_a_finalizer_that_kueue_has_not_seen_stays(pods: Pods, trial: holdback.T
 @holdback.experiment(oracles=ORACLES)
 def test_a_pod_being_deleted_waits_for_every_finalizer(pods: Pods, trial: holdback.Trial) -> None:
     """A pod whose deletion has begun stays until the finalizer that was added meanwhile is removed by its owner."""
-    mine = pods.submit(COUNT)
-    pods.admitted(mine, within=30)
-    with trial.inject(_held(pods)):
-        pods.finish(mine)
-        pods.declared_finished(mine, within=15)
+    mine = _admitted(pods)
+    with _letting_go(pods, trial, mine):
         pods.add(mine, OURS)
         pods.delete(mine)
     trial.settle(within=WITHIN)
@@ -91,12 +100,9 @@ def test_a_pod_being_deleted_waits_for_every_finalizer(pods: Pods, trial: holdba
 @holdback.experiment(oracles=ORACLES)
 def test_a_removed_finalizer_does_not_come_back(pods: Pods, trial: holdback.Trial) -> None:
     """A finalizer that its owner removes while Kueue's removal is on its way does not come back."""
-    mine = pods.submit(COUNT)
-    pods.admitted(mine, within=30)
+    mine = _admitted(pods)
     pods.add(mine, OURS)
-    with trial.inject(_held(pods)):
-        pods.finish(mine)
-        pods.declared_finished(mine, within=15)
+    with _letting_go(pods, trial, mine):
         pods.remove(mine, OURS)
     trial.settle(within=WITHIN)
 
@@ -104,12 +110,9 @@ def test_a_removed_finalizer_does_not_come_back(pods: Pods, trial: holdback.Tria
 @holdback.experiment(oracles=ORACLES)
 def test_what_owners_do_at_once_is_all_kept(pods: Pods, trial: holdback.Trial) -> None:
     """One owner removes and adds again, another one adds: Kueue's removal undoes none of it."""
-    mine = pods.submit(COUNT)
-    pods.admitted(mine, within=30)
+    mine = _admitted(pods)
     pods.add(mine, OURS)
-    with trial.inject(_held(pods)):
-        pods.finish(mine)
-        pods.declared_finished(mine, within=15)
+    with _letting_go(pods, trial, mine):
         pods.remove(mine, OURS)
         pods.add(mine, ANOTHER)
         pods.add(mine, OURS)
@@ -124,8 +127,7 @@ def test_a_finalizer_added_at_the_right_moment_stays(pods: Pods, trial: holdback
     told of pods is held from before the pod's end until its writes to pods are held. It then declares the pod finished
     and lets go of it as it knows it; that is held until the other finalizer is there.
     """
-    mine = pods.submit()
-    pods.admitted(mine, within=30)
+    mine = _admitted(pods, 1)
 
     def pod(where: dict[str, str], *, later: float = 0) -> holdback.ObjectSeen:
         return holdback.ObjectSeen("pods", on=pods.link.cluster, where=where, later=later)
@@ -145,8 +147,7 @@ def test_a_finalizer_added_at_the_right_moment_stays(pods: Pods, trial: holdback
 @holdback.experiment(oracles=ORACLES)
 def test_nobody_aims(pods: Pods, trial: holdback.Trial) -> None:
     """With 200 ms on Kueue's writes, one finalizer is added to one pod at a random moment of the next two seconds."""
-    mine = pods.submit()
-    pods.admitted(mine, within=30)
+    mine = _admitted(pods, 1)
     moment = trial.random.uniform(0, 2)
     late = [holdback.Delay(lane, milliseconds=UNAIMED) for lane in (pods.link.write("pods"), pods.link.writes)]
     with trial.inject(*late):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from functools import partial
 
 import httpx
@@ -14,9 +14,8 @@ from e2e.informer import AGENT, LINK, NAMESPACE, Informer, Place, Restarted, pla
 from holdback.clock import poll
 from holdback.clusters.kinds import CONFIG_MAPS
 from holdback.errors import FaultError
-from holdback.faults.injection import inject
 from holdback.faults.patterns import stale_state, time_travel, unobserved_state
-from holdback.faults.values import Answer, Cut, Fault, Hold, Kill, Pause, Restart, TimeTravel
+from holdback.faults.values import Answer, Cut, Hold, Kill, Pause, Restart, TimeTravel
 from holdback.traffic.second import second_server, view_of
 
 pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
@@ -30,21 +29,15 @@ def at() -> Iterator[Place]:
 
 @pytest.fixture
 def informer(at: Place) -> Iterator[Informer]:
-    with Informer(at.access) as watching:
-        at.open_watch(watching)
+    with at.watched() as watching:
         yield watching
-    assert at.net.residue() == []
-
-
-def put(at: Place, *faults: Fault) -> AbstractContextManager[None]:
-    return inject(at.net, faults, lambda *_: None)
 
 
 def test_stale_state(at: Place, informer: Informer) -> None:
     """Within the pattern the informer sees nothing new; after it everything, once and in order."""
     at.write("stale", 0)
     assert informer.sees("stale", "0")
-    with put(at, stale_state(LINK, "configmaps")):
+    with at.put(stale_state(LINK, "configmaps")):
         for value in range(1, 6):
             at.write("stale", value)
         assert not informer.sees("stale", "5", within=0.5)
@@ -57,7 +50,7 @@ def test_unobserved_state(at: Place, informer: Informer) -> None:
     """A, B and A again: the informer never sees B, nor an object that came and went, and goes on from the last A."""
     at.write("unobserved", "A")
     assert informer.sees("unobserved", "A")
-    with put(at, unobserved_state(LINK, "configmaps")):
+    with at.put(unobserved_state(LINK, "configmaps")):
         at.write("unobserved", "B")
         at.write("guest", "here")
         at.cluster.api.delete(CONFIG_MAPS, "guest", NAMESPACE)
@@ -74,7 +67,7 @@ def test_without_the_pattern_b_is_seen(at: Place, informer: Informer) -> None:
     """A mere cut loses nothing: the informer goes on from where it was and sees B."""
     at.write("observed", "A")
     assert informer.sees("observed", "A")
-    with put(at, Cut(LINK.watch("configmaps"))):
+    with at.put(Cut(LINK.watch("configmaps"))):
         at.write("observed", "B")
         at.write("observed", "A")
     assert poll(lambda: informer.values("observed") == ["A", "B", "A"], within=30)
@@ -85,8 +78,8 @@ def test_an_expired_watch_lists_again(at: Place, informer: Informer) -> None:
     at.write("expired", 1)
     assert informer.sees("expired", "1")
     lists, refused = len(at.requests(agent=AGENT, lane="reads")), len(at.requests(agent=AGENT, status=410))
-    with put(at, Answer(LINK.watch("configmaps"), 410, times=1)):
-        with put(at, Cut(LINK.watch("configmaps"))):
+    with at.put(Answer(LINK.watch("configmaps"), 410, times=1)):
+        with at.put(Cut(LINK.watch("configmaps"))):
             at.write("expired", 2)
         assert poll(lambda: len(at.requests(agent=AGENT, status=410)) == refused + 1, within=30)
     assert informer.sees("expired", "2")
@@ -111,7 +104,7 @@ def test_time_travel(at: Place, informer: Informer) -> None:
     assert informer.sees("travel", "before")
     assert poll(lambda: _second_knows(at, "travel", "before"), within=30)
     with ExitStack() as running:
-        with time_travel(partial(put, at), LINK) as travel:
+        with time_travel(at.put, LINK) as travel:
             at.write("travel", "after")
             assert informer.sees("travel", "after")
             with Restarted(at.access) as before_the_travel:
@@ -132,13 +125,13 @@ def test_time_travel(at: Place, informer: Informer) -> None:
 
 
 def _second_knows(at: Place, name: str, value: str) -> bool:
-    with put(at, TimeTravel(LINK)):
+    with at.put(TimeTravel(LINK)):
         return _listed(at, version="0", within=30).get(name) == value
 
 
 def test_the_second_server_learns_the_rest_at_the_end(at: Place) -> None:
     """Once its view is no longer held, the second API server catches up."""
-    with put(at, Hold(view_of(LINK.cluster))):
+    with at.put(Hold(view_of(LINK.cluster))):
         at.write("later", "1")
         assert not poll(lambda: _second_knows(at, "later", "1"), within=1)
     assert poll(lambda: _second_knows(at, "later", "1"), within=30)
@@ -152,7 +145,7 @@ def test_an_api_server_comes_back(
     name = kind.__name__.lower()
     at.write(name, 1)
     assert informer.sees(name, "1")
-    with put(at, kind(at.cluster.program)):
+    with at.put(kind(at.cluster.program)):
         at.cluster.check()
         assert not at.cluster.api.ready()
     assert at.cluster.api.ready()
@@ -163,5 +156,5 @@ def test_an_api_server_comes_back(
 
 def test_nobody_to_leave_unobserved(at: Place) -> None:
     """Where nobody watches nothing can go unobserved, and that is an error."""
-    with pytest.raises(FaultError, match="no watch is open"), put(at, unobserved_state(LINK, "configmaps")):
+    with pytest.raises(FaultError, match="no watch is open"), at.put(unobserved_state(LINK, "configmaps")):
         pass

@@ -36,6 +36,10 @@ def world(trial):
         world = World(recorder)
         trial.bind(world, variant=f"build of {trial.arm}")
         yield world
+
+@pytest.fixture
+def link(world, trial):
+    return next(link for link in world.network.links if link.client.endswith(trial.arm))
 """
 
 ORACLE = """

@@ -18,8 +18,7 @@ DELAYED = (
     ORACLE
     + """
 @holdback.experiment(oracles=[said])
-def test_it(world, trial):
-    link = next(link for link in world.network.links if link.client.endswith(trial.arm))
+def test_it(trial, link):
     with trial.inject(holdback.Delay(link, 300)):
         delay = max((change.milliseconds for _, change in trial.history(closed=False).faults()), default=0)
         trial.step("says", word="violated" if trial.arm == "control" and delay >= 20 else "holds")

@@ -392,8 +392,7 @@ DOSED = (
     ORACLE
     + """
 @holdback.experiment(oracles=[said])
-def test_it(world, trial):
-    link = next(link for link in world.network.links if link.client.endswith(trial.arm))
+def test_it(trial, link):
     with trial.inject(holdback.Delay(link, trial.random.randrange(1000)), end=holdback.After(5)):
         trial.step("says", word="holds")
 

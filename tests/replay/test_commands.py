@@ -28,8 +28,7 @@ EXPERIMENT = (
 import pytest
 
 @holdback.experiment(oracles=[said])
-def test_it(world, trial):
-    link = next(link for link in world.network.links if link.client.endswith(trial.arm))
+def test_it(trial, link):
     with trial.inject(holdback.Delay(link, 100), holdback.Hold(link.reads)), trial.inject(holdback.Hold(link.writes)):
         strong = any(text.startswith("delay") and int(text.split()[1]) >= 30 for text in trial.faults)
         bad = strong and trial.arm == "control" and trial.index >= FROM

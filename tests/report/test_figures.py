@@ -36,7 +36,7 @@ def test_timings_stand_by_arm() -> None:
 
     A trial that another oracle found violated counts like any other.
     """
-    late = row("control", 0, Outcome.HOLDS, outcome=Outcome.VIOLATED)
+    late = replace(row("control", 0, Outcome.HOLDS), outcome=Outcome.VIOLATED)
     rows = [row("treatment", 0, Outcome.HOLDS), late, row("control", 1, Outcome.VIOLATED)]
     found = [timing for each in rows for timing in timings(each, history(each, events=0))]
     section = durations(Material(rows, found))

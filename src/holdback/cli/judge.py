@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdback.cli.report import DEFAULT_REPORT
+from holdback.cli.arguments import add_report, add_root
 
 if TYPE_CHECKING:
     from holdback.cli.types import Subcommands
@@ -23,12 +22,8 @@ def add(subcommands: Subcommands) -> None:
         description="Judges every stored history by the oracles that the experiment's file names today, says which "
         "outcomes change, and prints the verdict. Writes nothing. Exit code 0: every experiment is FIXED.",
     )
-    parser.add_argument(
-        "report", type=Path, nargs="?", default=DEFAULT_REPORT, metavar="DIR", help="the report (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--root", type=Path, metavar="DIR", help="the root of the experiments' project (default: as it ran, else here)"
-    )
+    add_report(parser)
+    add_root(parser)
     parser.set_defaults(run=_run)
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdback.cli.report import DEFAULT_REPORT
+from holdback.cli.arguments import add_root, add_trial
 
 if TYPE_CHECKING:
     from holdback.cli.types import Subcommands
     from holdback.replay.original import Original
 
-__all__ = ["PASSED_ON", "add", "add_trial", "find_trial"]
+__all__ = ["PASSED_ON", "add", "add_original", "find_trial"]
 
 PASSED_ON = "pytest_options"
 """Where a command that runs pytest finds what follows `--`; `main` puts it there."""
@@ -38,19 +37,14 @@ def add(subcommands: Subcommands) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_trial(parser)
+    add_original(parser)
     parser.set_defaults(run=_run)
 
 
-def add_trial(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say which trial it is and how it is made."""
-    parser.add_argument("trial", metavar="TRIAL", help="the trial's id, or a part that no other has")
-    parser.add_argument(
-        "--report", type=Path, default=DEFAULT_REPORT, metavar="DIR", help="its report (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--root", type=Path, metavar="DIR", help="the root of its project (default: as it ran, else here)"
-    )
+def add_original(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say which trial is made again and how."""
+    add_trial(parser)
+    add_root(parser)
     parser.usage = f"{parser.prog} [options] TRIAL [-- pytest's options]"
     parser.set_defaults(**{PASSED_ON: ()})
 

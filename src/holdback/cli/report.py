@@ -1,19 +1,19 @@
-"""`holdback report`: the page and the summaries of a run, written again; and what subcommands that read one share."""
+"""`holdback report`: the page and the summaries of a run, written again."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdback.cli.arguments import add_report
 from holdback.errors import EvidenceError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from holdback.cli.types import Subcommands
 
-__all__ = ["DEFAULT_REPORT", "add", "write_report"]
-
-DEFAULT_REPORT = Path("holdback-report")
+__all__ = ["add", "write_report"]
 
 
 def add(subcommands: Subcommands) -> None:
@@ -24,9 +24,7 @@ def add(subcommands: Subcommands) -> None:
         description="Writes index.html, junit.xml and summary.md beside the evidence from which they are made, and "
         "appends the summary to the file that GITHUB_STEP_SUMMARY names. A run does the same at its end.",
     )
-    parser.add_argument(
-        "report", type=Path, nargs="?", default=DEFAULT_REPORT, metavar="DIR", help="the report (default: %(default)s)"
-    )
+    add_report(parser)
     parser.set_defaults(run=lambda arguments: write_report(arguments.report))
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdback.cli.report import DEFAULT_REPORT
+from holdback.cli.arguments import add_trial
 
 if TYPE_CHECKING:
     from holdback.cli.types import Subcommands
@@ -30,10 +29,7 @@ def add(subcommands: Subcommands) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("trial", metavar="TRIAL", help="the trial's id, or a part that no other has")
-    parser.add_argument(
-        "--report", type=Path, default=DEFAULT_REPORT, metavar="DIR", help="the report (default: %(default)s)"
-    )
+    add_trial(parser)
     parser.add_argument("--shadow", action="store_true", help="also what the controller's own watches were told")
     parser.add_argument("--requests", action="store_true", help="all of the controller's requests")
     parser.set_defaults(run=_run)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from holdback.cli.replay import add_trial, find_trial
+from holdback.cli.replay import add_original, find_trial
 
 if TYPE_CHECKING:
     from holdback.cli.types import Subcommands
@@ -38,7 +38,7 @@ def add(subcommands: Subcommands) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_trial(parser)
+    add_original(parser)
     parser.add_argument(
         "--trials", type=int, default=60, metavar="N", help="the most trials to make (default: %(default)s)"
     )

@@ -22,6 +22,7 @@ from holdback.plugin.fixtures import (
     trial,
 )
 from holdback.plugin.leaving import pytest_sessionstart
+from holdback.plugin.options import pytest_addoption
 from holdback.plugin.running import (
     pytest_pyfunc_call,
     pytest_report_teststatus,
@@ -31,7 +32,6 @@ from holdback.plugin.running import (
 from holdback.plugin.settings import (
     Settings,
     pytest_addhooks,
-    pytest_addoption,
     pytest_configure,
     pytest_configure_node,
     pytest_report_header,

@@ -1,4 +1,4 @@
-"""What the user asked for: the options, and what all processes of a run agree on."""
+"""What the user asked for, as all processes of a run agree on it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any, TextIO
 import pytest
 
 from holdback.errors import ConfigurationError
-from holdback.faults.dosing import SEARCH, read_doses
 from holdback.faults.plan import FaultPlan, read_plan
 from holdback.history.store import Store
 from holdback.plugin import hooks, places
+from holdback.plugin.options import check_options, doses_of, is_search
 from holdback.plugin.places import Places
-from holdback.plugin.shards import add_option, take_part
+from holdback.plugin.shards import take_part
 from holdback.trials.arms import MARK
 from holdback.trials.shards import Shard
 
@@ -80,59 +80,14 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hooks)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options, each with an ini setting of the same meaning."""
-    group = parser.getgroup("holdback", "holdback: experiments with a control and a treatment arm")
-    group.addoption("--control", metavar="WORD", help="what the control arm runs: a version, a folder, a file")
-    group.addoption("--treatment", metavar="WORD", help="what the treatment arm runs: a version, a folder, a file")
-    group.addoption(
-        "--holdback-seed",
-        type=int,
-        metavar="INT",
-        help="seed of the trials' order and randomness (default: drawn, printed)",
-    )
-    group.addoption(
-        "--plan",
-        metavar="FILE",
-        help="put the faults of this plan in force instead of the scenario's own (plans/ of a report has one a trial)",
-    )
-    add_option(group)
-    group.addoption(
-        "--until-decided",
-        action="store_true",
-        help="end each experiment as soon as its verdict is certain, whatever else would come: trials that are not "
-        "needed any more are left out, and --count is the most that it may take in each arm. The p-values and "
-        "intervals are then ones that hold although they were looked at after every trial",
-    )
-    group.addoption(
-        "--dose",
-        metavar="MS,MS,...",
-        help="make --count trials in each arm at each of these doses, and fit how the rate rises with it: so many "
-        "milliseconds take the place of every delay that the scenario injects, 0 injects none. `search` looks for the "
-        "dose at which half of the control's trials fail, with --count trials in each arm altogether",
-    )
-    group.addoption("--holdback-report", metavar="DIR", help="where the evidence goes (default: holdback-report)")
-    places.add_options(group, parser)
-    parser.addini("holdback_control", "default of --control", default="")
-    parser.addini("holdback_treatment", "default of --treatment", default="")
-    parser.addini(
-        "holdback_report", "default of --holdback-report, relative to the root directory", default="holdback-report"
-    )
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options, and settle what every process must agree on."""
     config.addinivalue_line("markers", f"{MARK}(oracles, arms): an experiment; set by @holdback.experiment")
-    count = getattr(config.option, "count", 1)
-    if count < 1:
-        raise pytest.UsageError(
-            f"--count={count} makes no trial\n  -> give the number of trials in each arm, 1 or more"
-        )
     worker = getattr(config, "workerinput", None)  # set by pytest-xdist in its workers
     try:
         if not worker:
-            _check_count(config, count)
+            check_options(config)
         plan = worker["holdback"]["plan"] if worker else config.getoption("--plan")
         config.stash[FAULTS] = read_plan(config.invocation_params.dir / plan) if plan else None
         shard = take_part(config)
@@ -142,35 +97,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # Made before pytest captures what tests print, so that a build of minutes can show its progress.
     config.stash[STDERR] = os.fdopen(os.dup(2), "w")
     config.stash[STDOUT] = os.fdopen(os.dup(1), "w")
-
-
-def _check_count(config: pytest.Config, count: int) -> None:
-    until_decided, searching = config.getoption("--until-decided"), config.getoption("--dose") == SEARCH
-    if until_decided and searching:
-        raise ConfigurationError(
-            "--until-decided ends an experiment once its verdict is certain, before --dose search has found a dose",
-            remedy="give one of them",
-        )
-    if count == 1 and until_decided:
-        raise ConfigurationError(
-            "--until-decided with a single trial in each arm decides nothing",
-            remedy="give --count as well, the most trials that an arm may take: --count=200",
-        )
-    if count == 1 and searching:
-        raise ConfigurationError(
-            "--dose search with a single trial in each arm finds nothing",
-            remedy="give --count as well, the trials of each arm for all of the search: --count=40",
-        )
-
-
-def _doses(config: pytest.Config) -> tuple[int, ...]:
-    word = config.getoption("--dose")
-    if word is None or word == SEARCH:
-        return ()
-    try:
-        return read_doses(word)
-    except ConfigurationError as error:
-        raise pytest.UsageError(f"--dose: {error}") from error
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -214,8 +140,8 @@ def _settle(config: pytest.Config, shard: Shard | None) -> Settings:
         shard=shard,
         places=places.settle(config),
         until_decided=bool(config.getoption("--until-decided")),
-        doses=_doses(config),
-        searching=config.getoption("--dose") == SEARCH,
+        doses=doses_of(config),
+        searching=is_search(config),
         command=(*_program(), *map(str, config.invocation_params.args)),
     )
 

@@ -8,7 +8,7 @@ cluster), `finish` (pods), and for each write of the owner `add` or `remove` (po
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import pairwise
@@ -29,14 +29,7 @@ _SLACK = 0.25
 
 def no_finalizer_lost(history: History) -> Finding:
     """No foreign finalizer disappears without its owner's request."""
-    owner = _Owner(history)
-    lost = [
-        (pod, finalizer, before, after)
-        for pod, states in _lives(history)
-        for before, after in pairwise(states)
-        for finalizer in sorted(before.foreign - after.foreign)
-        if not owner.removed(pod, finalizer, before, after)
-    ]
+    lost = _lapses(history, lambda before, after: before.foreign - after.foreign, _Owner(history).removed)
     said = "of the foreign finalizers {} lost, first"
     return _finding(history, "no_finalizer_lost", lost, said) or Finding(
         "no_finalizer_lost", Judgement.HOLDS, "every foreign finalizer stayed until its owner removed it"
@@ -45,14 +38,7 @@ def no_finalizer_lost(history: History) -> Finding:
 
 def no_finalizer_returns(history: History) -> Finding:
     """No foreign finalizer comes back that its owner removed."""
-    owner = _Owner(history)
-    back = [
-        (pod, finalizer, before, after)
-        for pod, states in _lives(history)
-        for before, after in pairwise(states)
-        for finalizer in sorted(after.foreign - before.foreign)
-        if not owner.added(pod, finalizer, before, after)
-    ]
+    back = _lapses(history, lambda before, after: after.foreign - before.foreign, _Owner(history).added)
     said = "of the removed finalizers {} came back, first"
     return _finding(history, "no_finalizer_returns", back, said) or Finding(
         "no_finalizer_returns", Judgement.HOLDS, "no finalizer came back that its owner had removed"
@@ -152,6 +138,21 @@ class _Owner:
 
 _Lapse = tuple[str, str, _State, _State]
 """Pod, finalizer, and the states between which it went or came."""
+
+
+def _lapses(
+    history: History,
+    changed: Callable[[_State, _State], frozenset[str]],
+    explained: Callable[[str, str, _State, _State], bool],
+) -> list[_Lapse]:
+    """The finalizers that changed so from one state of a pod to the next with no owner to explain it."""
+    return [
+        (pod, finalizer, before, after)
+        for pod, states in _lives(history)
+        for before, after in pairwise(states)
+        for finalizer in sorted(changed(before, after))
+        if not explained(pod, finalizer, before, after)
+    ]
 
 
 def _finding(history: History, name: str, lapses: list[_Lapse], said: str) -> Finding | None:

@@ -19,6 +19,7 @@ from holdback.controllers.kueue.source import KueueBuild
 from holdback.controllers.kueue.starting import (
     announce,
     await_active,
+    check_all,
     client_of,
     each,
     recording,
@@ -48,19 +49,8 @@ class PodsWorld:
     kueues: Mapping[str, Running]
 
     def check(self) -> None:
-        """Raise if anything of the world no longer works.
-
-        Raises:
-            ProcessExited: an API server, an etcd or a Kueue ended; with the end of its log.
-            TrafficError: the router or Toxiproxy is gone.
-            EvidenceError: recording has failed.
-        """
-        for cluster in self.clusters.values():
-            cluster.check()
-        for kueue in self.kueues.values():
-            kueue.check()
-        self.network.check()
-        self.recorder.check()
+        """Prove that all of it still works; raises as `check_all` does."""
+        check_all((*self.clusters.values(), *self.kueues.values(), self.network, self.recorder))
 
 
 @contextmanager

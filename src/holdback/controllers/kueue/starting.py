@@ -1,8 +1,8 @@
-"""What the worlds with Kueues in them have in common: starting, awaiting, recording."""
+"""What the worlds with Kueues in them have in common: starting, awaiting, recording, checking."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
@@ -25,6 +25,7 @@ from holdback.traffic.network import Network
 __all__ = [
     "announce",
     "await_active",
+    "check_all",
     "client_of",
     "each",
     "recording",
@@ -126,6 +127,18 @@ def start_kueues(
         return stack.enter_context(context)  # appending to the stack is atomic
 
     return {wanted[name].client: kueue for name, kueue in each(start, list(clusters)).items()}
+
+
+def check_all(parts: Iterable[Cluster | Running | Network | Recorder]) -> None:
+    """Prove of each part of a world that it still works.
+
+    Raises:
+        ProcessExited: an API server, an etcd or a Kueue ended; with the end of its log.
+        TrafficError: the router or Toxiproxy is gone.
+        EvidenceError: recording has failed.
+    """
+    for part in parts:
+        part.check()
 
 
 def await_active(api: Api, kind: Kind, names: Sequence[str]) -> None:

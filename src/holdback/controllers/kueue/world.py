@@ -21,6 +21,7 @@ from holdback.controllers.kueue.source import KueueBuild
 from holdback.controllers.kueue.starting import (
     announce,
     await_active,
+    check_all,
     client_of,
     each,
     recording,
@@ -53,18 +54,9 @@ class MultiKueueWorld:
     kueues: Mapping[str, Running]
 
     def check(self) -> None:
-        """Raise if anything of the world no longer works.
-
-        Raises:
-            ProcessExited: an API server, an etcd or a Kueue ended; with the end of its log.
-            TrafficError: the router or Toxiproxy is gone.
-        """
-        for cluster in (*self.managers.values(), *self.workers.values()):
-            cluster.check()
-        for kueue in self.kueues.values():
-            kueue.check()
-        self.network.check()
-        self.recorder.check()
+        """Prove that all of it still works; raises as `check_all` does."""
+        clusters = (*self.managers.values(), *self.workers.values())
+        check_all((*clusters, *self.kueues.values(), self.network, self.recorder))
 
     def links(self, arm: str) -> tuple[Link, ...]:
         """The links from an arm's manager to the workers."""
