@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -15,10 +14,15 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 from holdback.report import write_all
-from tests.report.sample import report
+from tests.report.sample import dosed, report
 
 TRIAL = "a-drained-workload-is-admitted-again-control-007"
 EVIL = "<img src=x onerror='window.evil=1'><script>window.evil=1</script>"
+
+_LINES_OF = """[...document.querySelectorAll(arguments[0])].map((each) => each.getClientRects().length)
+    .reduce((one, other) => Math.max(one, other), 0)"""
+_CLIPPED = """[...document.querySelector(arguments[0]).querySelectorAll(".annotation-text")]
+    .filter((each) => each.getBoundingClientRect().right > innerWidth).map((each) => each.textContent)"""
 
 T = TypeVar("T")
 
@@ -109,11 +113,7 @@ def test_figures_are_drawn_when_they_are_reached(reader: Reader, night: Path) ->
 
 def test_a_dose_has_its_curve_and_band(reader: Reader, tmp_path: Path) -> None:
     """With several doses each arm has a filled band, a fitted line, and a point with its interval at every dose."""
-    store = report(tmp_path, "hhhhvhvvvv", "h" * 10)
-    rows = [json.loads(line) for line in store.trials_path.read_text().splitlines()]
-    dosed = [{**row, "dose": (0, 10, 25, 50, 100)[row["index"] // 2]} for row in rows]
-    store.trials_path.write_text("".join(json.dumps(row) + "\n" for row in dosed))
-    store.summarise({"interrupted": False})
+    dosed(tmp_path, "hhhhvhvvvv", "h" * 10, (0, 10, 25, 50, 100)).summarise({"interrupted": False})
     assert tmp_path / "index.html" in write_all(tmp_path)
     reader.open(tmp_path / "index.html")
     heading = next(each for each in reader.all("h3") if each.text == "Dose and response")
@@ -121,6 +121,7 @@ def test_a_dose_has_its_curve_and_band(reader: Reader, tmp_path: Path) -> None:
     assert "Half of the control trials fail at " in reader.run("arguments[0].nextElementSibling.textContent", heading)
     reader.one(".scatterlayer .js-fill")
     figure = reader.run("arguments[0].nextElementSibling.nextElementSibling", heading)
+    assert [tick.text for tick in figure.find_elements(By.CSS_SELECTOR, ".xtick")] == ["0", "10", "25", "50", "100"]
     counts = {css: len(figure.find_elements(By.CSS_SELECTOR, css)) for css in (".js-fill", ".js-line", ".yerror")}
     assert counts == {".js-fill": 2, ".js-line": 4, ".yerror": 10}  # a line each for the fit and the band's outline
 
@@ -194,8 +195,10 @@ def test_light_and_dark_wide_and_narrow(reader: Reader, night: Path, tmp_path: P
     ground = lightness(reader.run("getComputedStyle(document.body).backgroundColor"))
     text = lightness(reader.run("getComputedStyle(document.body).color"))
     assert (ground < 0.2, text > 0.8) == (dark, dark)
+    assert reader.run(_LINES_OF, ".scale span:first-child") == 1
     reader.reach("main .lanes")
     title = reader.one("main .xtitle")
+    assert reader.run(_CLIPPED, "main .lanes") == []
     assert (lightness(title.value_of_css_property("fill")) > 0.8) is dark
 
 

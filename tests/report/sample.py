@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from holdback.history.store import Store
 from holdback.oracles import Finding, Judgement
 from holdback.trials.outcome import Outcome, Row
 
-__all__ = ["EXPERIMENT", "STARTED", "history", "report", "row", "run"]
+__all__ = ["EXPERIMENT", "STARTED", "dosed", "history", "report", "row", "run"]
 
 EXPERIMENT = "e2e/test_readmission.py::test_a_drained_workload_is_admitted_again"
 STARTED = 1_764_500_000.0
@@ -85,6 +86,16 @@ def report(
                 store.plan({name: getattr(made, name) for name in planned})
                 store.record(made.id, history(made, events=events, bulk=bulk))
                 store.judged(made.to_json())
+    return store
+
+
+def dosed(directory: Path, control: str, treatment: str, doses: Sequence[int]) -> Store:
+    """Likewise, as many trials at each of the doses, from the first of an arm's word to the last."""
+    store = report(directory, control, treatment)
+    each = len(control) // len(doses)
+    rows = [json.loads(line) for line in store.trials_path.read_text().splitlines()]
+    changed = [{**row, "dose": doses[row["index"] // each]} for row in rows]
+    store.trials_path.write_text("".join(json.dumps(row) + "\n" for row in changed))
     return store
 
 

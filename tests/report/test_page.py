@@ -11,7 +11,7 @@ import pytest
 from holdback.report.evidence import load
 from holdback.report.page import page
 from holdback.trials.outcome import Outcome
-from tests.report.sample import EXPERIMENT, report, row
+from tests.report.sample import EXPERIMENT, dosed, report, row
 
 EVIL = """<script>alert("x")</script><img src=x onerror=alert(1)>'"</title></style>"""
 
@@ -93,6 +93,32 @@ def test_the_paths_and_where_they_part(plain: Page) -> None:
     assert plain.seen.count("here the paths part") == 2
     drawn = [attributes["data-trial"] for tag, attributes in plain.elements if "data-until" in attributes]
     assert [trial.rpartition("-again-")[2] for trial in drawn] == ["treatment-001", "control-001"]
+
+
+def test_the_dose_curve_stands_below_the_arms(tmp_path: Path) -> None:
+    """With several doses their curve comes after the arms and before the paths, and the counts are there as a table."""
+    dosed(tmp_path, "hhvvvv", "h" * 6, (0, 10, 100)).summarise({"interrupted": False})
+    seen = made(tmp_path).seen
+    order = ["Treatment", "Dose and response", "Violated trials at each dose", "Where the happy and the unhappy path"]
+    places = [seen.lower().index(each.lower()) for each in order]
+    assert places == sorted(places)
+    assert "10 ms2 of 2" in seen
+
+
+def test_without_a_dose_there_is_no_word_of_it(tmp_path: Path) -> None:
+    """Where no fault delayed anything, no trial is said to have a dose of 0 ms."""
+    report(tmp_path, "v", "h", dose_milliseconds=0.0)
+    seen = made(tmp_path).seen
+    assert "dose" not in seen
+
+
+def test_what_ran_leaves_out_what_says_nothing(tmp_path: Path) -> None:
+    """What was not asked for and process ids are no facts for a reader; the load is told to three digits."""
+    facts = {"until_decided": False, "process": {"pid": 7, "created": 1.5}, "machine": {"load": [2.91796875, 12.28]}}
+    report(tmp_path, "v", "h", facts=facts)
+    seen = made(tmp_path).seen
+    assert "machine load2.92, 12.3" in seen
+    assert not [word for word in ("until decided", "pid", "created") if word in seen]
 
 
 def test_nothing_is_fetched(plain: Page) -> None:

@@ -115,12 +115,26 @@ def test_other_trials_of_the_world_are_not_drawn() -> None:
     assert [lane.cluster for lane in picture.lanes] == [MANAGER]
 
 
+def test_shadows_of_controllers_that_are_not_under_test_are_not_drawn() -> None:
+    """What the other arm's controller was told of an object of this trial, on a shared worker, has no lane."""
+    seen = [
+        change(0, "worker1", workload(1), "ADDED"),
+        change(0.1, "worker1", workload(1), "ADDED", view="shadow", client=CLIENT),
+        change(0.2, "worker1", workload(1), "ADDED", view="shadow", client="kueue-manager-treatment"),
+    ]
+    assert [lane.client for lane in drawn(*seen, clients=[CLIENT]).lanes] == ["", CLIENT]
+    titles = [title for title, _ in drawn(*seen).to_json()["lanes"]]
+    assert titles[1:] == [f"worker1 workloads, as {who} was told" for who in (CLIENT, "kueue-manager-treatment")]
+
+
 def test_json_refers_by_index() -> None:
     """Each bar and mark of the page's data points at a lane and an entry that exist."""
     data = swimlanes(stuck()).to_json()
     assert {lane for lane, *_ in data["spans"] + data["marks"]} <= set(range(len(data["lanes"])))
     assert {entry for *_, entry in data["marks"]} == set(range(len(data["entries"])))
-    assert [name for name, kind in data["lanes"] if kind == "shadow"] == [f"{MANAGER} workloads, as {CLIENT} was told"]
+    assert [name for name, kind in data["lanes"] if kind == "shadow"] == [
+        f"{MANAGER} workloads, as the controller was told"
+    ]
 
 
 def test_an_empty_history_has_no_lanes() -> None:

@@ -117,7 +117,7 @@ def _boxes(points: Sequence[_Point], axis: str, *, unit: str = "s") -> str:
             text=[escape(": ".join(filter(None, (point.row.id, point.text))), quote=False) for point in mine],
             hovertemplate=f"%{{x:.3~f}} {unit}<br>%{{text}}<extra></extra>",
         )
-    figure.updatelayout(showlegend=False)
+    figure.update_layout(showlegend=False)
     figure.update_xaxes(title=axis, rangemode="tozero")
     figure.update_yaxes(automargin=True, autorange="reversed")
     return str(figure.to_json())
