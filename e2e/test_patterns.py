@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
 
 import httpx
 import pytest
