@@ -19,8 +19,11 @@ from tests.report.sample import dosed, report
 TRIAL = "a-drained-workload-is-admitted-again-control-007"
 EVIL = "<img src=x onerror='window.evil=1'><script>window.evil=1</script>"
 
-_LINES_OF = """[...document.querySelectorAll(arguments[0])].map((each) => each.getClientRects().length)
-    .reduce((one, other) => Math.max(one, other), 0)"""
+_LINES_OF = """Math.max(...[...document.querySelectorAll(arguments[0])].map((each) => {
+    const range = document.createRange();
+    range.selectNodeContents(each);
+    return range.getClientRects().length;
+}))"""
 _CLIPPED = """[...document.querySelector(arguments[0]).querySelectorAll(".annotation-text")]
     .filter((each) => each.getBoundingClientRect().right > innerWidth).map((each) => each.textContent)"""
 
@@ -121,7 +124,13 @@ def test_a_dose_has_its_curve_and_band(reader: Reader, tmp_path: Path) -> None:
     assert "Half of the control trials fail at " in reader.run("arguments[0].nextElementSibling.textContent", heading)
     reader.one(".scatterlayer .js-fill")
     figure = reader.run("arguments[0].nextElementSibling.nextElementSibling", heading)
-    assert [tick.text for tick in figure.find_elements(By.CSS_SELECTOR, ".xtick")] == ["0", "10", "25", "50", "100"]
+    assert [tick.text for tick in figure.find_elements(By.CSS_SELECTOR, ".xtick text")] == [
+        "0",
+        "10",
+        "25",
+        "50",
+        "100",
+    ]
     counts = {css: len(figure.find_elements(By.CSS_SELECTOR, css)) for css in (".js-fill", ".js-line", ".yerror")}
     assert counts == {".js-fill": 2, ".js-line": 4, ".yerror": 10}  # a line each for the fit and the band's outline
 
