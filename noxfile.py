@@ -100,7 +100,7 @@ def kind_image(session: nox.Session) -> None:
     """A node image for kind without a registry, from Go modules and Debian packages: root, most of an hour once."""
     session.install("-e", ".[test]")
     _need_go(session)
-    session.run("python", "-m", "nodeimage", "build")
+    session.run("python", "-m", "nodeimage", "build", "node")
 
 
 @nox.session
@@ -108,10 +108,20 @@ def kind(session: nox.Session) -> None:
     """As e2e, on kind clusters whose node image is that of `kind-image`, with a Docker engine started if none runs."""
     session.install("-e", ".[test]")
     _need_go(session)
-    arguments = ["--clusters=kind", "--kind-image={image}", *_for_experiments(session.posargs)]
+    arguments = ["--clusters=kind", "--kind-image={node}", *_for_experiments(session.posargs)]
     session.run("pytest", "--collect-only", "-q", *arguments, silent=True)
     session.run("holdback", "build", *_variants(session.posargs))
     session.run("python", "-m", "nodeimage", "with", "python", "-m", "pytest", *arguments)
+
+
+@nox.session(name="kind-job")
+def kind_job(session: nox.Session) -> None:
+    """The Jobs of deploy/ on a kind cluster, with the image of its Containerfile: root, half an hour once."""
+    session.install("-e", ".[test]")
+    _need_go(session)
+    image = "HOLDBACK_JOB_IMAGE={experiments}"
+    words = ["--clusters=kind", "--kind-image={node}", *session.posargs, "e2e/test_job.py"]
+    session.run("python", "-m", "nodeimage", "with", "env", image, "python", "-m", "pytest", *words)
 
 
 @nox.session(name="kind-bench")
@@ -120,7 +130,7 @@ def kind_bench(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     _need_go(session)
     session.run("holdback", "build")
-    words = ["python", "-m", "bench.bench_kind", "--image={image}", *session.posargs]
+    words = ["python", "-m", "bench.bench_kind", "--image={node}", *session.posargs]
     session.run("python", "-m", "nodeimage", "with", *words)
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from holdback.clock import poll
 from holdback.history.store import Store
 from holdback.trials.outcome import Outcome, read_rows
-from tests.steps import in_job, objects, project, start, step_of
+from tests.steps import in_job, project, start, step_of
 
 pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
 
@@ -24,7 +20,6 @@ _EXPERIMENT = "readmission"
 _IN_IT = 3
 """So many experiments are in that file."""
 _WITHIN = 600.0
-_CONTEXT = "HOLDBACK_JOB_CONTEXT"
 
 Start = Callable[[Sequence[str], Mapping[str, str]], subprocess.Popen[str]]
 
@@ -103,50 +98,3 @@ def test_the_commands_of_a_job(folder: Path, started: Start) -> None:
     told = ended(verdict, 0)
     assert "Verdict: FIXED" in told
     assert len(read_rows(Store(run / "all"))[0]) == 12 * _IN_IT
-
-
-def test_as_a_real_job() -> None:
-    """On a cluster whose nodes have the image the Jobs do the same, and their pods end as their shards did."""
-    context = os.environ.get(_CONTEXT)
-    if not context:
-        pytest.skip(f"{_CONTEXT} names no context of a cluster whose nodes have the image of deploy/Containerfile")
-    if not shutil.which("kubectl"):
-        pytest.skip("there is no kubectl on the PATH")
-    kubectl = ("kubectl", "--context", context)
-    manifests = yaml.safe_dump_all(_small(objects()))
-    subprocess.run([*kubectl, "apply", "--filename=-"], input=manifests, text=True, check=True)
-    try:
-        logs = [*kubectl, "logs", "job/holdback-verdict"]
-        assert poll(lambda: _over(kubectl), within=900.0, every=2.0), subprocess.run(logs, check=False)
-        told = subprocess.run(logs, check=True, capture_output=True, text=True).stdout
-        assert "INCONCLUSIVE" in told
-        assert "Missing" not in told
-        assert "Not finished" not in told
-        assert _status(kubectl, "holdback-shards")["succeeded"] == 2
-    finally:
-        delete = [*kubectl, "delete", "--ignore-not-found", "--cascade=foreground", "--filename=-"]
-        subprocess.run(delete, input=manifests, text=True, check=True)
-
-
-def _small(found: Mapping[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
-    """The manifests with two shards of one trial an arm each, on a volume of one node."""
-    data = found["ConfigMap", "holdback-run"]["data"]
-    data.update(SHARDS="2", COUNT="2", EXPERIMENTS=f"e2e/test_{_EXPERIMENT}.py")
-    found["Job", "holdback-shards"]["spec"].update(completions=2, parallelism=2)
-    found["PersistentVolumeClaim", "holdback-evidence"]["spec"]["accessModes"] = ["ReadWriteOnce"]
-    for name in ("holdback-shards", "holdback-verdict"):
-        (container,) = found["Job", name]["spec"]["template"]["spec"]["containers"]
-        container["resources"]["requests"]["cpu"] = "100m"  # the node may have two processors for all of it
-    return list(found.values())
-
-
-def _status(kubectl: Sequence[str], job: str) -> dict[str, Any]:
-    done = subprocess.run([*kubectl, "get", "job", job, "--output=yaml"], check=True, capture_output=True, text=True)
-    found: dict[str, Any] = yaml.safe_load(done.stdout).get("status", {})
-    return found
-
-
-def _over(kubectl: Sequence[str]) -> bool:
-    """Whether the verdict's Job has ended, well or not."""
-    status = _status(kubectl, "holdback-verdict")
-    return bool(status.get("succeeded") or status.get("failed"))

@@ -12,7 +12,7 @@ from nodeimage.debian import with_libraries
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nodeimage.workbench import Workbench
+    from nodeimage.workbench import NodeBench
 
 __all__ = ["names", "write_all"]
 
@@ -21,13 +21,13 @@ _MACHINE = {"linux/amd64": "x86_64-linux-gnu", "linux/arm64": "aarch64-linux-gnu
 _COMMANDS = ("iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore")
 
 
-def names(bench: Workbench, version: str) -> dict[str, str]:
+def names(bench: NodeBench, version: str) -> dict[str, str]:
     """The images that kubeadm of this Kubernetes wants, by what they are: `etcd`, `pause`, ..."""
     listed = bench.command(bench.executables["kubeadm"], "config", "images", "list", f"--kubernetes-version={version}")
     return {name.rpartition("/")[2].partition(":")[0]: name for name in listed.split()}
 
 
-def write_all(bench: Workbench, debian: Path, wanted: dict[str, str], folder: Path) -> list[Path]:
+def write_all(bench: NodeBench, debian: Path, wanted: dict[str, str], folder: Path) -> list[Path]:
     """Write an archive for each of these images to `folder`; the archives."""
     archives = []
     for what, name in wanted.items():
@@ -39,7 +39,7 @@ def write_all(bench: Workbench, debian: Path, wanted: dict[str, str], folder: Pa
     return archives
 
 
-def _fill(bench: Workbench, debian: Path, what: str, root: Path) -> dict[str, Any]:
+def _fill(bench: NodeBench, debian: Path, what: str, root: Path) -> dict[str, Any]:
     """Put everything into the image's root; its configuration."""
     if what == "pause":
         _place(bench, what, root / "pause")
@@ -54,12 +54,12 @@ def _fill(bench: Workbench, debian: Path, what: str, root: Path) -> dict[str, An
     return _PATH
 
 
-def _place(bench: Workbench, executable: str, target: Path) -> None:
+def _place(bench: NodeBench, executable: str, target: Path) -> None:
     target.parent.mkdir(parents=True)
     shutil.copy(bench.executables[executable], target)
 
 
-def _add_iptables(bench: Workbench, debian: Path, root: Path) -> None:
+def _add_iptables(bench: NodeBench, debian: Path, root: Path) -> None:
     """kube-proxy calls iptables and conntrack, and iptables loads its matches from files of their own."""
     library = f"usr/lib/{_MACHINE[host()]}"
     plugins = [f"{library}/xtables/{path.name}" for path in sorted((debian / library / "xtables").glob("*.so"))]

@@ -1,4 +1,4 @@
-"""The root file system that the node starts from: a small Debian, made by debootstrap."""
+"""The root file system that an image starts from: a small Debian, made by debootstrap."""
 
 from __future__ import annotations
 
@@ -9,26 +9,23 @@ from typing import TYPE_CHECKING
 from nodeimage.workbench import Workbench, install
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 __all__ = ["bootstrap", "with_libraries"]
 
-_SUITE = "bookworm"
-_PACKAGES = (
-    "systemd,systemd-sysv,dbus,conntrack,iptables,nftables,ebtables,iproute2,ethtool,util-linux,mount,kmod,libseccomp2,"
-    "pigz,bash,ca-certificates,curl,jq,procps,socat,runc,containernetworking-plugins"
-)
 _USELESS = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale")
 
 
-def bootstrap(bench: Workbench, root: Path) -> None:
-    """Make it at `root`.
+def bootstrap(bench: Workbench, root: Path, suite: str, packages: Sequence[str]) -> None:
+    """Make that suite of Debian with these packages at `root`.
 
     Raises:
         BuildError: debootstrap failed: no mirror within reach, say.
     """
     # In a mount namespace of its own: the /proc and /sys that it mounts below go with it, even if it is killed.
-    bench.command("unshare", "--mount", "debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _SUITE, root)
+    words = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", suite]
+    bench.command("unshare", "--mount", *words, root)
     for folder in _USELESS:
         shutil.rmtree(root / folder, ignore_errors=True)
 

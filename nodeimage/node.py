@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from holdback.process import await_ready, child
 from nodeimage import containers, debian
 from nodeimage.archive import write_archive
-from nodeimage.workbench import FILES, Workbench, install
+from nodeimage.workbench import FILES, NodeBench, install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["EXECUTABLES", "write_node"]
 
+_SUITE = "bookworm"
+_PACKAGES = (
+    *("systemd", "systemd-sysv", "dbus", "conntrack", "iptables", "nftables", "ebtables", "iproute2", "ethtool"),
+    *("util-linux", "mount", "kmod", "libseccomp2", "pigz", "bash", "ca-certificates", "curl", "jq", "procps", "socat"),
+    *("runc", "containernetworking-plugins"),
+)
 _OF_NODE = {
     "usr/bin": ("kubeadm", "kubelet", "kubectl"),
     "usr/local/bin": ("containerd", "containerd-shim-runc-v2", "ctr", "crictl"),
@@ -50,7 +56,7 @@ _UNWANTED_UNITS = (
 _LABEL = "io.cri-containerd.pinned=pinned"  # else the kubelet may remove an image that nobody could bring back
 
 
-def write_node(bench: Workbench, target: Path, *, name: str, version: str, key: str, task: Task) -> None:
+def write_node(bench: NodeBench, target: Path, *, name: str, version: str, key: str, task: Task) -> None:
     """Write the node image to the archive `target`.
 
     Args:
@@ -66,7 +72,7 @@ def write_node(bench: Workbench, target: Path, *, name: str, version: str, key: 
     """
     root = bench.scratch / "node"
     task.note = "making the root file system"
-    debian.bootstrap(bench, root)
+    debian.bootstrap(bench, root, _SUITE, _PACKAGES)
     task.note = "making container images"
     wanted = containers.names(bench, version)
     folder = bench.scratch / "archives"
@@ -88,7 +94,7 @@ def write_node(bench: Workbench, target: Path, *, name: str, version: str, key: 
     write_archive(target, name, root, config, owned=lambda member: member)
 
 
-def _install(bench: Workbench, root: Path, version: str) -> None:
+def _install(bench: NodeBench, root: Path, version: str) -> None:
     files = bench.kind / "images/base/files"
     install(files / "etc", root / "etc", mode=0o644)
     for folder in ("usr/local/bin", "kind/bin"):
@@ -106,7 +112,7 @@ def _install(bench: Workbench, root: Path, version: str) -> None:
     (root / "etc/kubernetes/manifests").mkdir(parents=True)
 
 
-def _configure(bench: Workbench, root: Path, *, pause: str) -> None:
+def _configure(bench: NodeBench, root: Path, *, pause: str) -> None:
     containerd = root / "etc/containerd/config.toml"
     text = re.sub(r"(sandbox_image = ).*", rf'\1"{pause}"', containerd.read_text())
     # On a machine that may not give CAP_SYS_RESOURCE, nothing can be made less likely to be killed for want of memory.
@@ -122,7 +128,7 @@ def _configure(bench: Workbench, root: Path, *, pause: str) -> None:
         file.write("ReadKMsg=no\n")
 
 
-def _enable(bench: Workbench, root: Path) -> None:
+def _enable(bench: NodeBench, root: Path) -> None:
     for pattern in _UNWANTED_UNITS:
         for unit in root.glob(pattern):
             unit.unlink()
@@ -131,7 +137,7 @@ def _enable(bench: Workbench, root: Path) -> None:
     bench.command("chroot", root, "systemctl", "mask", "systemd-binfmt")
 
 
-def _unpack(bench: Workbench, root: Path, archives: Sequence[Path]) -> None:
+def _unpack(bench: NodeBench, root: Path, archives: Sequence[Path]) -> None:
     """Into the node's own containerd store, by a containerd that runs here for so long."""
     with _containerd(bench, root / "var/lib/containerd") as socket:
         ctr: list[str | Path] = [bench.executables["ctr"], f"--address={socket}", "--namespace=k8s.io"]
@@ -145,7 +151,7 @@ def _unpack(bench: Workbench, root: Path, archives: Sequence[Path]) -> None:
 
 
 @contextmanager
-def _containerd(bench: Workbench, store: Path) -> Iterator[Path]:
+def _containerd(bench: NodeBench, store: Path) -> Iterator[Path]:
     """A containerd with this store; its socket. Its mounts are its own, so none is left behind."""
     home = bench.run.folder("containerd")
     socket, configuration = home / "socket", home / "config.toml"

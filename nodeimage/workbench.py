@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from holdback.errors import BuildError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from holdback.binaries.workshop import Workshop
     from holdback.process import Run
 
-__all__ = ["FILES", "Workbench", "install"]
+__all__ = ["FILES", "NodeBench", "Workbench", "install"]
 
 FILES = Path(__file__).with_name("files")
 """What of the image is our own."""
@@ -23,28 +23,34 @@ FILES = Path(__file__).with_name("files")
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """For one build. `kind` is the folder with kind's own source, whose node files are taken as they are."""
+    """For one build."""
 
     run: Run
     workshop: Workshop
-    executables: Mapping[str, Path]
-    kind: Path
     scratch: Path
 
-    def command(self, *words: str | Path, environment: Mapping[str, str] | None = None) -> str:
-        """Run a command to its end; what it wrote.
+    def command(self, *words: str | Path, heard: Callable[[str], None] = lambda _: None) -> str:
+        """Run a command to its end; what it wrote. `heard` gets each line that it says on standard error.
 
         Raises:
             BuildError: it failed; with the end of what it said.
         """
-        done = self.workshop.commands.run(words, cwd=self.scratch, env=environment)
+        done = self.workshop.commands.run(words, cwd=self.scratch, heard=heard)
         if done.code != 0:
             said = "\n".join(f"    {line}" for line in (*done.output.splitlines(), *done.lines)[-15:])
             raise BuildError(
-                f"{Path(words[0]).name} failed while the node image was built:\n{said}",
+                f"{Path(words[0]).name} failed while an image was built:\n{said}",
                 remedy="its words above name the cause; docs/clusters.md says what a build needs",
             )
         return done.output
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBench(Workbench):
+    """For the node image. `kind` is the folder with kind's own source, whose node files are taken as they are."""
+
+    executables: Mapping[str, Path]
+    kind: Path
 
 
 def install(source: Path, target: Path, *, mode: int | None = None) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from nodeimage.experiments import copied
+
 __all__ = ["BASH", "JOB", "ROOT", "WORKFLOWS", "in_job", "objects", "project", "start", "step_of"]
 
 ROOT = Path(__file__).parents[1]
@@ -47,9 +49,8 @@ def in_job(name: str, **environment: str) -> tuple[tuple[str, ...], dict[str, st
 def project(folder: Path) -> Path:
     """Make a folder with what the image has of the repository: the last stage of its Containerfile copies it."""
     stage = (ROOT / "deploy" / "Containerfile").read_text().rpartition("\nFROM ")[2]
-    copies = [line.split()[1:-1] for line in stage.splitlines() if line.startswith("COPY ") and "--from" not in line]
     folder.mkdir()
-    for name in (name for names in copies for name in names):
+    for name in copied(stage):
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
