@@ -152,14 +152,13 @@ def _prepared(made: KindCluster, archive: Path) -> Kubectl:
 
 
 def small(run: str, *, count: int) -> Manifests:
-    """The manifests with two shards of one experiment, on a volume of one node."""
+    """The manifests with two shards of one experiment, on a volume of one node, whose processors are few."""
     found = objects()
     found["ConfigMap", "holdback-run"]["data"].update(RUN=run, SHARDS="2", COUNT=str(count), EXPERIMENTS=_EXPERIMENT)
-    found["Job", _SHARDS]["spec"].update(completions=2, parallelism=2)
+    found["Job", _SHARDS]["spec"].update(completions=2, parallelism=1)
     found["PersistentVolumeClaim", "holdback-evidence"]["spec"]["accessModes"] = ["ReadWriteOnce"]
-    for name in (_SHARDS, _VERDICT):
-        # The node may have two processors for all of it.
-        container_of(found["Job", name])["resources"]["requests"]["cpu"] = "100m"
+    for name, share in {_SHARDS: "500m", _VERDICT: "100m"}.items():
+        container_of(found["Job", name])["resources"]["requests"]["cpu"] = share
     return found
 
 
