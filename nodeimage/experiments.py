@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from holdback.errors import ConfigurationError
 from nodeimage import python
-from nodeimage.registries import mounts
+from nodeimage.registries import HOME, mounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ __all__ = ["copied", "digest", "write_experiments"]
 _ROOT = Path(__file__).parents[1]
 _CONTAINERFILE = _ROOT / "deploy" / "Containerfile"
 _NAME = "holdback:latest"
-_OF_GO = {"GOCACHE": "/root/.cache/go-build", "GOMODCACHE": "/root/go/pkg/mod"}
+_OF_GO = {"GOCACHE": str(HOME / ".cache/go-build"), "GOMODCACHE": str(HOME / "go/pkg/mod")}
 """Where Go keeps its caches, by the variable that says so here."""
 _WIDTH = 80
 """Of a note, so that it stays on its line."""

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     from nodeimage.workbench import Workbench
 
-__all__ = ["go_settings", "mounts", "pip_settings"]
+__all__ = ["HOME", "go_settings", "mounts", "pip_settings"]
 
+HOME = Path("~root").expanduser()
+"""Of root, which builds here and in the container: Debian has it at one place."""
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 """Of Debian, there as here. Go and apt look there by themselves, pip when it is told."""
 _OF_GO = ("GOPROXY", "GONOPROXY", "GOPRIVATE", "GOSUMDB", "GONOSUMDB", "GOINSECURE")
@@ -33,7 +35,7 @@ def mounts(bench: Workbench) -> Iterator[tuple[Path, str]]:
     pip.write_text(pip_settings(bench.command(sys.executable, "-m", "pip", "config", "list")))
     go.write_text(go_settings(bench.command(bench.workshop.toolchain.go, "env", *_OF_GO)))
     yield pip, "/etc/pip.conf"
-    yield go, "/root/.config/go/env"
+    yield go, str(HOME / ".config/go/env")
     if _CERTIFICATES.exists():
         yield _CERTIFICATES, str(_CERTIFICATES)
 
