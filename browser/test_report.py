@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -63,6 +62,10 @@ class Reader:
     def run(self, script: str, *arguments: Any) -> Any:
         return self.browser.execute_script(f"return {script}", *arguments)
 
+    def drawn(self, css: str) -> WebElement:
+        """The first such figure, as soon as all of it is drawn."""
+        return self.one(f"{css}[aria-busy='false']:has(.main-svg)")
+
     def click(self, css: str) -> None:
         """Click as the page's script sees it, wherever it has scrolled to."""
         self.run("arguments[0].click()", self.one(css))
@@ -110,7 +113,7 @@ def test_figures_are_drawn_when_they_are_reached(reader: Reader, night: Path) ->
     assert len(figures) == 3  # two timelines and the timings
     for number, figure in enumerate(figures):
         reader.run("arguments[0].scrollIntoView()", figure)
-        reader.until(partial(figure.find_elements, By.CSS_SELECTOR, ".main-svg"))
+        reader.until(lambda figure=figure: figure.get_attribute("aria-busy") == "false")
         assert number < 2 or figure.find_elements(By.CSS_SELECTOR, ".boxlayer path")
 
 
@@ -122,8 +125,8 @@ def test_a_dose_has_its_curve_and_band(reader: Reader, tmp_path: Path) -> None:
     heading = next(each for each in reader.all("h3") if each.text == "Dose and response")
     reader.run("arguments[0].nextElementSibling.nextElementSibling.scrollIntoView()", heading)
     assert "Half of the control trials fail at " in reader.run("arguments[0].nextElementSibling.textContent", heading)
-    reader.one(".scatterlayer .js-fill")
     figure = reader.run("arguments[0].nextElementSibling.nextElementSibling", heading)
+    reader.until(lambda: figure.get_attribute("aria-busy") == "false")
     assert [tick.text for tick in figure.find_elements(By.CSS_SELECTOR, ".xtick text")] == [
         "0",
         "10",
@@ -139,7 +142,8 @@ def test_a_timeline_opens_with_its_lanes_and_its_text(reader: Reader, night: Pat
     """A click opens the trial's lanes: states as bars, the fault as a band, nine refusals in red, and all as text."""
     reader.open(night)
     reader.click(f".trials [data-open='{TRIAL}']")
-    reader.one("#viewer[open] .main-svg .barlayer path")
+    reader.drawn("#viewer[open] #viewer-figure")
+    assert reader.all("#viewer .barlayer path")
     entries = [entry.text for entry in reader.all("#viewer-entries li")]
     assert any("evict" in entry for entry in entries)
     assert any("403 PATCH" in entry for entry in entries)
@@ -154,20 +158,32 @@ def test_a_timeline_opens_with_its_lanes_and_its_text(reader: Reader, night: Pat
 def test_the_next_trial_and_back(reader: Reader, night: Path) -> None:
     """From one trial to the next of the list; closed, the page is as before."""
     reader.open(night, hash_=f"#trial={TRIAL}")
-    reader.one("#viewer[open] .main-svg")
+    reader.drawn("#viewer[open] #viewer-figure")
     reader.click("#viewer [data-step='1']")
     title = reader.one("#viewer-title").text
     assert title == TRIAL.replace("control", "treatment")
-    reader.until(lambda: reader.all("#viewer-entries li"))
+    reader.drawn("#viewer-figure")
+    assert reader.all("#viewer-entries li")
     reader.click("#viewer [data-close]")
     assert not reader.all("#viewer[open]")
-    assert reader.run("location.hash") == ""
+    reader.until(lambda: reader.run("location.hash === ''"))  # the browser tells the page a moment later
+
+
+def test_the_last_of_many_steps_is_what_is_shown(reader: Reader, night: Path) -> None:
+    """However quickly one goes on, figure and text are those of the trial that the title names."""
+    reader.open(night, hash_=f"#trial={TRIAL}")
+    for _ in range(8):
+        reader.click("#viewer [data-step='1']")
+    reader.drawn("#viewer-figure")
+    title = reader.one("#viewer-title").text
+    assert title != TRIAL
+    assert reader.one("#viewer-figure .title").get_attribute("textContent") == title
 
 
 def test_zooming(reader: Reader, night: Path) -> None:
     """The buttons narrow the time to the fault, widen it again, and move it."""
     reader.open(night, hash_=f"#trial={TRIAL}")
-    reader.one("#viewer .main-svg")
+    reader.drawn("#viewer-figure")
 
     def span() -> list[float]:
         return [
@@ -197,7 +213,7 @@ def test_trials_can_be_filtered(reader: Reader, night: Path) -> None:
 def test_light_and_dark_wide_and_narrow(reader: Reader, night: Path, tmp_path: Path, width: int, dark: bool) -> None:
     """Nothing is wider than the window, and text stands out from its ground, in the page and in a figure."""
     reader.open(night, hash_=f"#trial={TRIAL}", width=width, dark=dark)
-    reader.one("#viewer .main-svg")
+    reader.drawn("#viewer-figure")
     assert reader.run("document.querySelector('#viewer').scrollWidth <= innerWidth")
     reader.click("#viewer [data-close]")
     assert reader.run("document.documentElement.scrollWidth <= innerWidth")
@@ -206,6 +222,7 @@ def test_light_and_dark_wide_and_narrow(reader: Reader, night: Path, tmp_path: P
     assert (ground < 0.2, text > 0.8) == (dark, dark)
     assert reader.run(_LINES_OF, ".scale span:first-child") == 1
     reader.reach("main .lanes")
+    reader.drawn("main .lanes")
     title = reader.one("main .xtitle")
     assert reader.run(_CLIPPED, "main .lanes") == []
     assert (lightness(title.value_of_css_property("fill")) > 0.8) is dark
@@ -224,7 +241,7 @@ def test_no_word_of_a_user_runs(reader: Reader, tmp_path: Path) -> None:
         path.write_text(path.read_text().replace("delay 100 ms", EVIL))
     assert page in write_all(tmp_path)
     reader.open(page, hash_=f"#trial={TRIAL.replace('007', '001')}")
-    reader.one("#viewer .main-svg")
+    reader.drawn("#viewer-figure")
     labels = [label.get_attribute("textContent") for label in reader.all("#viewer .annotation-text")]
     assert any("<img src=x" in (label or "") for label in labels)
     assert "<img src=x" in reader.one("#viewer-about").text

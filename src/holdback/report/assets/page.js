@@ -59,11 +59,16 @@
   const SETTINGS = { responsive: true, displaylogo: false, displayModeBar: false };
   const drawn = new Map(); // what draws each figure again, for another theme
 
+  // One after the other for each box, and only what is still wanted when its turn comes: the last asked for stays.
   function draw(box, work) {
     drawn.set(box, work);
-    return work().catch((error) => {
+    box.setAttribute("aria-busy", "true");
+    const turn = (box.turn ?? Promise.resolve()).then(() => drawn.get(box) === work && work()).catch((error) => {
       box.replaceChildren(element("p", "Cannot be drawn: " + error.message, "warning"));
+    }).finally(() => {
+      if (box.turn === turn) box.setAttribute("aria-busy", "false");
     });
+    return (box.turn = turn);
   }
   dark.addEventListener("change", () => drawn.forEach((work, box) => draw(box, work)));
 
