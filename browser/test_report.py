@@ -66,6 +66,10 @@ class Reader:
         """The first such figure, as soon as all of it is drawn."""
         return self.one(f"{css}[aria-busy='false']:has(.main-svg)")
 
+    def finished(self, figure: WebElement) -> None:
+        """Wait until all of that figure is drawn, once it is asked for."""
+        self.until(lambda: figure.get_attribute("aria-busy") == "false")
+
     def click(self, css: str) -> None:
         """Click as the page's script sees it, wherever it has scrolled to."""
         self.run("arguments[0].click()", self.one(css))
@@ -113,7 +117,7 @@ def test_figures_are_drawn_when_they_are_reached(reader: Reader, night: Path) ->
     assert len(figures) == 3  # two timelines and the timings
     for number, figure in enumerate(figures):
         reader.run("arguments[0].scrollIntoView()", figure)
-        reader.until(lambda figure=figure: figure.get_attribute("aria-busy") == "false")
+        reader.finished(figure)
         assert number < 2 or figure.find_elements(By.CSS_SELECTOR, ".boxlayer path")
 
 
@@ -126,7 +130,7 @@ def test_a_dose_has_its_curve_and_band(reader: Reader, tmp_path: Path) -> None:
     reader.run("arguments[0].nextElementSibling.nextElementSibling.scrollIntoView()", heading)
     assert "Half of the control trials fail at " in reader.run("arguments[0].nextElementSibling.textContent", heading)
     figure = reader.run("arguments[0].nextElementSibling.nextElementSibling", heading)
-    reader.until(lambda: figure.get_attribute("aria-busy") == "false")
+    reader.finished(figure)
     assert [tick.text for tick in figure.find_elements(By.CSS_SELECTOR, ".xtick text")] == [
         "0",
         "10",
