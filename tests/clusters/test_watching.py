@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdback.certificates import Authority
-from holdback.clusters import Access, Api
+from holdback.clusters import Access, Api, watching
 from holdback.clusters.kinds import PODS
 from holdback.clusters.watching import Store
 from holdback.errors import ClusterError
@@ -180,6 +180,32 @@ def test_a_passing_refusal_is_waited_out(server: Scripted) -> None:
         event,
     ]
     assert take(server, 1) == [("ADDED", "b", "8")]
+
+
+def test_a_refusal_after_a_long_silence_is_waited_out(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a watch was silent before its server went away and came back does not count against the server."""
+    monkeypatch.setattr(watching, "_PATIENCE", 0.3)
+
+    def silent_for_longer(answer: Answer) -> None:
+        answer.begin()
+        time.sleep(0.5)
+        answer.hang_up()
+
+    def event(answer: Answer) -> None:
+        answer.begin()
+        answer.event("ADDED", pod("b", 8))
+        answer.wait()
+
+    server.replies += [pods(version=7), silent_for_longer, lambda answer: answer.refuse(403, "not yet"), event]
+    assert take(server, 1) == [("ADDED", "b", "8")]
+
+
+def test_a_refusal_that_lasts_is_an_error(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that allowed the list and then refuses again and again is not asked for ever."""
+    monkeypatch.setattr(watching, "_PATIENCE", 0.0)
+    server.replies += [pods(version=7), *[lambda answer: answer.refuse(403, "no longer")] * 2]
+    with pytest.raises(ClusterError, match="no longer"):
+        take(server, 1)
 
 
 def test_a_wrong_server_is_an_error(server: Scripted) -> None:

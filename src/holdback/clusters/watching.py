@@ -24,6 +24,7 @@ Change = tuple[str, Object]
 _GONE = 410
 _REFUSALS = (401, 403, 404)
 _PATIENCE = 10.0
+"""Seconds for which a server that agreed before may refuse."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
@@ -105,7 +106,8 @@ class _Follower:
         self._stop = stop
         self._store = store
         self._version = ""
-        self._last_success: float | None = None
+        self._ever_agreed = False
+        self._refused_since: float | None = None
         self._pause = _FIRST_PAUSE
 
     def changes(self) -> Iterator[Change]:
@@ -120,7 +122,7 @@ class _Follower:
                     remedy="the address belongs to another server, or the authority is not this cluster's",
                 ) from error
             except OSError:
-                pass  # the wait below, and again
+                self._refused_since = None  # the wait below, and again: who comes back may refuse for a moment
             except ClusterError as error:
                 if error.status == _GONE:
                     self._store.gap()
@@ -161,14 +163,18 @@ class _Follower:
         return open_stream(self._access, self._tls, path, agent=self._agent, stop=self._stop)
 
     def _succeeded(self) -> None:
-        self._last_success = time.monotonic()
+        self._ever_agreed = True
+        self._refused_since = None
         self._pause = _FIRST_PAUSE
 
     def _raise_if_lasting(self, error: ClusterError) -> None:
         """A server that is just starting refuses what it allows a second later; one that never agreed means it."""
-        if error.status in _REFUSALS and (
-            self._last_success is None or time.monotonic() - self._last_success > _PATIENCE
-        ):
+        if error.status not in _REFUSALS:
+            return
+        now = time.monotonic()
+        if self._refused_since is None:
+            self._refused_since = now
+        if not self._ever_agreed or now - self._refused_since > _PATIENCE:
             raise error
 
 
