@@ -397,6 +397,19 @@ def test_nothing_goes_unobserved_where_nobody_watches(net: Network) -> None:
         pass
 
 
+def test_a_watch_that_has_ended_leaves_no_connection(net: Network, watch: Begin, cluster: Upstream) -> None:
+    """A watch that its server ended is no watch that an unobserved span would wait for: its connection goes with it."""
+    ended = [watch(WORKLOADS) for _ in range(2)]
+    assert all(each.opened() for each in ended)
+    cluster.publish(END)
+    assert all(each.ended(PATIENCE) for each in ended)
+    lane, toxiproxy = LINK.watch("workloads"), net.processes[1]
+    # Sooner than the router gives up an idle connection.
+    assert poll(lambda: not connections(toxiproxy, net._ports[lane]), within=20)
+    with pytest.raises(FaultError, match="no watch is open"), net.unobserved([lane]):
+        pass
+
+
 def test_reads_cannot_go_unobserved(net: Network) -> None:
     """A lane through which no watch goes is refused before anything happens."""
     with pytest.raises(FaultError, match="no watch goes through"), net.unobserved(LINK.lanes):

@@ -195,7 +195,7 @@ def _route(entrance: Entrance, lane: Lane, home: Home) -> dict[str, Any]:
         "handle": [
             _label("lane", lane.kind),
             {"handler": "subroute", "routes": [asking]},
-            _proxy(entrance, entrance.upstreams[lane]),
+            _proxy(entrance, lane),
         ],
         "terminal": True,
     }
@@ -238,19 +238,21 @@ def _matchers(kind: str) -> list[dict[str, Any]]:
     ]
 
 
-def _proxy(entrance: Entrance, port: int) -> dict[str, Any]:
+def _proxy(entrance: Entrance, lane: Lane) -> dict[str, Any]:
+    # Shorter than the API server's 90 s: a write must not meet a connection that it is just closing.
+    kept = {"idle_timeout": "30s", "max_idle_conns_per_host": 64}
     authorities = x509.load_pem_x509_certificates(entrance.ca.encode())
     trusted = [base64.b64encode(each.public_bytes(Encoding.DER)).decode() for each in authorities]
     return {
         "handler": "reverse_proxy",
         "flush_interval": -1,
-        "upstreams": [{"dial": f"127.0.0.1:{port}"}],
+        "upstreams": [{"dial": f"127.0.0.1:{entrance.upstreams[lane]}"}],
         "transport": {
             "protocol": "http",
             "versions": ["1.1"],
             "compression": False,
-            # Shorter than the API server's 90 s: a write must not meet a connection that it is just closing.
-            "keep_alive": {"idle_timeout": "30s", "max_idle_conns_per_host": 64},
+            # Who counts the connections of a watch lane counts its watches: one that has ended leaves none behind.
+            "keep_alive": {"enabled": False} if lane.is_watch else kept,
             "tls": {"server_name": entrance.host, "ca": {"provider": "inline", "trusted_ca_certs": trusted}},
         },
     }
@@ -297,5 +299,5 @@ def router(
     argv: list[str | Path] = [executable, "run", "--config", file]
     with serving(home.answerer, answers), child(run, home.path.name, argv, env=environment) as process:
         ports = [each.port for each in entrances]
-        await_ready(process, lambda: listens(process, ports), within=15.0, what="Caddy listens")
+        await_ready(process, lambda: listens(process, ports), within=60.0, what="Caddy listens")
         yield Router(process, answers, tokens)
