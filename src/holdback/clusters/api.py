@@ -28,7 +28,7 @@ MANAGER = "holdback"
 OWN_AGENT = "holdback"
 """How our own clients call themselves: a shadow watch goes through the controller's lane and is not its request."""
 
-_TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+_TIMEOUT = httpx.Timeout(30.0, connect=15.0)  # a busy server may take seconds to shake hands
 _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=32)
 _PATIENCE = 30.0
 """Seconds for which a server may go on asking for a later try."""

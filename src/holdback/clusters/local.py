@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 
@@ -21,13 +22,15 @@ from holdback.binaries import Binaries
 from holdback.certificates import Authority, new_key_pem, write_private
 from holdback.clusters.access import Access
 from holdback.clusters.api import Api
+from holdback.clusters.kinds import NAMESPACES
 from holdback.clusters.protocols import LOOPBACK, Cluster, SecondServer
 from holdback.errors import ConfigurationError
 from holdback.process import Child, Program, Run, await_ready, start
 
 __all__ = ["LocalCluster", "LocalProvider", "local_clusters"]
 
-_READY_WITHIN = 60.0
+_READY_WITHIN = 180.0
+"""Seconds; an API server needs five, and more than sixty where twenty programs want each processor."""
 _SOCKET = "etcd.sock"
 
 # Without a controller manager nobody makes the service account that this plugin insists on, so that no
@@ -137,7 +140,7 @@ class LocalCluster:
 
         Raises:
             ProcessExited: a process ended.
-            NotReady: it took longer than a minute.
+            NotReady: it took longer than three minutes.
         """
         self.program.await_ready()
 
@@ -220,7 +223,7 @@ def local_clusters(
     Raises:
         BinaryError: an executable cannot be had.
         ProcessExited: a process ended; with the end of its log.
-        NotReady: one took longer than a minute.
+        NotReady: one took longer than three minutes.
     """
     found = binaries.get("etcd", "kube-apiserver")
     with ExitStack() as stack:
@@ -243,7 +246,13 @@ def local_clusters(
             stack.callback(clusters[name].close)
         for cluster in clusters.values():
             cluster.await_ready()
+            # The server itself makes it, and is ready before it has.
+            await_ready(cluster.server, partial(_has_default, cluster.api), within=_READY_WITHIN, what="its namespaces")
         yield clusters
+
+
+def _has_default(api: Api) -> bool:
+    return api.get(NAMESPACES, "default") is not None
 
 
 @dataclass(frozen=True, slots=True)

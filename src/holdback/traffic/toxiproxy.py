@@ -358,7 +358,7 @@ def toxiproxy_server(run: Run, executable: Path) -> Iterator[Toxiproxy]:
 
 def _await_up(process: Child, port: int) -> None:
     try:
-        await_ready(process, lambda: listens(process, [port]), within=15.0, what="Toxiproxy listens")
+        await_ready(process, lambda: listens(process, [port]), within=60.0, what="Toxiproxy listens")
     except ProcessExited as error:
         if "not defined: -token-file" in process.log_tail(_USAGE):
             raise _unguarded("it knows of none") from error

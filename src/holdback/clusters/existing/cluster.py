@@ -21,6 +21,8 @@ __all__ = ["ExistingCluster"]
 
 _ASKED_EVERY = 1.0
 _SETTLED_WITHIN = 15.0
+_ANSWERS_WITHIN = 10.0
+"""Seconds for which a busy API server may not say that it is ready."""
 _TOLD = ("app.kubernetes.io/version", "helm.sh/chart")
 """Labels by which an installation tells its version."""
 Objects = Sequence[Mapping[str, Any]]
@@ -59,7 +61,7 @@ class ExistingCluster:
         now = self._clock.monotonic()
         if now - self._asked < _ASKED_EVERY and self._asked:
             return  # it is a request over a network, and trials check their world all the time
-        if not self.api.ready():
+        if not poll(self.api.ready, within=_ANSWERS_WITHIN, every=0.5, clock=self._clock):
             raise ClusterError(
                 f"the API server of context {self.context} is not ready ({self.access.server})",
                 remedy="see whether it runs, and whether the network to it does",
