@@ -45,8 +45,11 @@ class Load:
 
     @property
     def growth(self) -> float:
-        """Percent by which the process that grew most did so after the first half of the rounds."""
-        return max(100 * (max(after[_HALF:]) / after[_HALF - 1] - 1) for after in self.memory.values())
+        """Percent by which the process that grew most did so after the first half of the rounds.
+
+        Most against most: a runtime that collects its garbage gives memory back and takes it again.
+        """
+        return max(100 * (max(after[_HALF:]) / max(after[:_HALF]) - 1) for after in self.memory.values())
 
 
 _HALF = ROUNDS // 2

@@ -13,6 +13,7 @@ from bench.bench_faults import FLAT, ROUNDS, Load
         ([10, 20, 30, 40, 100, 100, 100, 100, 100, 100], 0),  # warming up is no growth
         ([100, 100, 100, 100, 100, 100, 150, 100, 100, 100], 50),  # a peak is
         ([100] * 9 + [90], 0),
+        ([100] * 4 + [70] + [100] * 5, 0),  # given back and taken again
     ],
 )
 def test_growth_is_that_of_the_second_half(after: list[int], percent: float) -> None:
