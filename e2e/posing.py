@@ -14,11 +14,14 @@ import httpx
 import yaml
 
 from holdback.binaries import Binaries
+from holdback.clock import poll
 from holdback.clusters import Access, LocalCluster, local_clusters
 from holdback.clusters.existing.resources import kinds
+from holdback.clusters.kinds import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS, Kind
+from holdback.errors import ClusterError
 from holdback.process import Run, await_ready, child, open_run
 
-__all__ = ["Posing", "posing"]
+__all__ = ["Posing", "await_furnished", "posing"]
 
 MANAGERS = ("red", "blue")
 WORKERS = ("east", "west")
@@ -31,6 +34,8 @@ _CONTROLLERS = (
 )
 _PASSING = {"Event", "Lease"}
 """What comes and goes in any cluster."""
+_ALWAYS = {"default", "kube-node-lease", "kube-public", "kube-system"}
+"""The namespaces of any cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +68,18 @@ class Posing:
 def _objects(cluster: LocalCluster) -> Iterator[str]:
     for kind in kinds(cluster.api):
         if kind.kind not in _PASSING:
-            for found in cluster.api.list(kind):
+            for found in _listed(cluster, kind):
                 metadata = found["metadata"]
                 yield f"{kind.kind} {metadata.get('namespace', '')}/{metadata['name']} {metadata['uid']}"
+
+
+def _listed(cluster: LocalCluster, kind: Kind) -> list[dict[str, Any]]:
+    try:
+        return cluster.api.list(kind)
+    except ClusterError as error:
+        if error.status != httpx.codes.NOT_FOUND:  # a kind that goes is told of for a moment longer
+            raise
+        return []
 
 
 @contextmanager
@@ -79,6 +93,8 @@ def posing(names: Sequence[str] = (*MANAGERS, *WORKERS)) -> Iterator[Posing]:
         clusters = stack.enter_context(local_clusters(run, binaries, names))
         for cluster in clusters.values():
             stack.enter_context(_controllers(run, cluster, manager))
+        for cluster in clusters.values():
+            await_furnished(cluster)
         kubeconfig = home / "kubeconfig"
         kubeconfig.touch(mode=0o600)
         kubeconfig.write_text(yaml.safe_dump(_kubeconfig({name: each.access for name, each in clusters.items()})))
@@ -107,8 +123,30 @@ def _controllers(run: Run, cluster: LocalCluster, executable: Path) -> Iterator[
             except httpx.HTTPError:
                 return False
 
-        await_ready(process, healthy, within=60, what="its controllers")
+        await_ready(process, healthy, within=180, what="its controllers")
         yield
+
+
+def await_furnished(cluster: LocalCluster) -> None:
+    """Wait until each namespace has what the controllers put into new ones, and the API server has its own objects.
+
+    Only then does what is in the cluster stay as it is: all of that comes after the server is ready.
+    """
+
+    def furnished() -> bool:
+        namespaces = {found["metadata"]["name"] for found in cluster.api.list(NAMESPACES)}
+        accounts, roots = (
+            {found["metadata"]["namespace"] for found in cluster.api.list(kind) if found["metadata"]["name"] == name}
+            for kind, name in ((SERVICE_ACCOUNTS, "default"), (CONFIG_MAPS, "kube-root-ca.crt"))
+        )
+        return namespaces >= _ALWAYS and namespaces == accounts == roots and bool(_own_service(cluster))
+
+    assert poll(furnished, within=120), f"the controllers of {cluster.name} do not do their work"
+
+
+def _own_service(cluster: LocalCluster) -> dict[str, Any] | None:
+    """The service by which the API server is reached from within its cluster."""
+    return cluster.api.get(Kind("", "v1", "Service", "services"), "kubernetes", "default")
 
 
 def _kubeconfig(accesses: Mapping[str, Access]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from e2e.posing import MANAGERS, Posing, posing
+from e2e.posing import MANAGERS, Posing, await_furnished, posing
 from holdback.clock import poll
 from holdback.clusters.existing import Contexts, ExistingProvider, leftovers
 from holdback.clusters.kinds import DEPLOYMENTS, NAMESPACES, SERVICE_ACCOUNTS, kind_of
@@ -28,7 +28,8 @@ from holdback.process.reaper import members
 pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
 
 ROOT = Path(__file__).parents[1]
-_WITHIN = 240.0
+_WITHIN = 900.0
+"""Seconds until something is taken to hang; a whole session takes one or two minutes on a quiet machine."""
 _FAILING = """
 import holdback
 from holdback.controllers.kueue import MultiKueue
@@ -81,7 +82,10 @@ def session(clusters: Posing, tmp_path: Path, *words: str) -> Iterator[subproces
 
 def rows(tmp_path: Path, name: str = "trials") -> list[dict[str, Any]]:
     path = tmp_path / "report" / f"{name}.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    if not path.exists():
+        return []
+    *whole, _ = path.read_text().split("\n")  # the last one may be half written
+    return [json.loads(line) for line in whole]
 
 
 def await_trial(process: subprocess.Popen[str], tmp_path: Path) -> None:
@@ -93,15 +97,16 @@ def await_trial(process: subprocess.Popen[str], tmp_path: Path) -> None:
 def test_the_eviction_experiment(clusters: Posing, tmp_path: Path) -> None:
     """It shows what it shows on local clusters, says beforehand what it makes, and leaves everything as it was."""
     before = clusters.inventory()
-    with session(clusters, tmp_path, "e2e/test_readmission.py", "-k", "drained", "--count=2") as process:
+    with session(clusters, tmp_path, "e2e/test_readmission.py", "-k", "drained", "--count=4") as process:
         process.wait(_WITHIN)
     output = (tmp_path / "output").read_text()
     outcomes = [(row["arm"], row["outcome"]) for row in rows(tmp_path)]
-    assert outcomes.count(("treatment", "holds")) == 2, output
-    # One in 66 control trials does not show the bug.
+    # One in 66 control trials does not show the bug, on a busy machine one in twenty: all four of them in 1 of 160,000.
     assert ("control", "violated") in outcomes, output
-    assert outcomes.count(("control", "violated")) + outcomes.count(("control", "holds")) == 2, output
-    assert output.count("is as it was found") == len(clusters.clusters), output
+    assert ("treatment", "holds") in outcomes, output
+    assert ("treatment", "violated") not in outcomes, output
+    assert len(outcomes) == 8, output
+    assert output.count("is as it was found") >= len(clusters.clusters), output
     assert "11 CustomResourceDefinition" in output
     assert clusters.inventory() == before
 
@@ -133,7 +138,7 @@ def test_a_killed_run_is_cleaned_up_after(clusters: Posing, tmp_path: Path) -> N
         process.wait()
     left = [each for cluster in clusters.clusters.values() for each in leftovers(cluster.api)]
     (run,) = {each.run for each in left if each.run}
-    assert poll(lambda: not members(run), within=10)
+    assert poll(lambda: not members(run), within=60)
     with pytest.raises(ConfigurationError, match="objects of holdback's run") as error:
         announce(clusters.kubeconfig, tmp_path)
     assert "holdback clean --context red" in error.value.remedy
@@ -177,12 +182,13 @@ def test_a_cluster_that_has_what_would_be_made(clusters: Posing, tmp_path: Path)
     }
     api.ensure_namespace("kueue-system")
     api.create(DEPLOYMENTS, {"metadata": {"name": "kueue-controller-manager"}, "spec": spec}, "kueue-system")
+    await_furnished(clusters.clusters["red"])
     before = clusters.inventory()
     with pytest.raises(ConfigurationError, match=r"Namespace kueue-system \(registry.k8s.io/kueue/kueue:v0.16.1\)"):
         announce(clusters.kubeconfig, tmp_path)
     assert clusters.inventory() == before
     api.delete(NAMESPACES, "kueue-system")
-    assert poll(lambda: api.get(NAMESPACES, "kueue-system") is None, within=60)
+    assert poll(lambda: api.get(NAMESPACES, "kueue-system") is None, within=180)
     announce(clusters.kubeconfig, tmp_path)  # without it nothing is in the way
 
 
@@ -205,7 +211,7 @@ def test_a_user_without_the_rights(clusters: Posing, tmp_path: Path) -> None:
     ):
         for wanted in granted("guest", rules):
             cluster.api.apply(wanted)
-        assert poll(partial(complains, kubeconfig, tmp_path, complaint), within=15, every=1)
+        assert poll(partial(complains, kubeconfig, tmp_path, complaint), within=120, every=1)
     for wanted in granted("guest", []):
         cluster.api.delete(kind_of(wanted), wanted["metadata"]["name"])
     assert {name for name in clusters.inventory()["red"] ^ before["red"] if "holdback" in name} == set()

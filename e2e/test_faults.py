@@ -17,7 +17,7 @@ import pytest
 from rich.progress import track
 
 from bench.bench_faults import FLAT, load
-from e2e.informer import AGENT, LINK, NAMESPACE, Informer, Place, place
+from e2e.informer import AGENT, LINK, NAMESPACE, PATIENCE, Informer, Place, place
 from holdback.clock import poll
 from holdback.faults.values import Answer, Cut, Delay, Fault, Hold
 from holdback.traffic.lanes import Lane
@@ -67,13 +67,13 @@ def test_a_thousand_holds_lose_nothing(at: Place) -> None:
                     time.sleep(random.uniform(0, 0.005))
         finally:
             going = False
-        writing.result(10)
+        writing.result(PATIENCE)
         assert informer.sees("held", str(written - 1))
         assert informer.values("held") == [str(value) for value in range(written)]
         print(f"{CYCLES} holds, {written} writes")
         assert written > CYCLES / 10  # they did go on
         assert _watches(at) == before  # a watch is logged when it ends, so none has
-    assert poll(lambda: _watches(at) == before + 1, within=10)
+    assert poll(lambda: _watches(at) == before + 1, within=PATIENCE)
 
 
 @pytest.mark.slow
@@ -86,18 +86,18 @@ def test_a_long_hold_leaks_nothing(at: Place, informer: Informer) -> None:
             at.write("long", value)
             assert informer.values("long") == []
             time.sleep(max(0.0, min(1.0, until - time.monotonic())))
-    assert informer.sees("long", str(int(LONG_HOLD) - 1), within=1)
+    assert informer.sees("long", str(int(LONG_HOLD) - 1))
     assert informer.values("long") == [str(value) for value in range(int(LONG_HOLD))]
     assert _watches(at) == before
 
 
-def test_a_cut_is_seen_within_a_second(at: Place, informer: Informer) -> None:
-    """The client of a silent watch has lost it within a second of the cut, every time."""
+def test_a_cut_ends_a_silent_watch(at: Place, informer: Informer) -> None:
+    """The client of a watch on which nothing comes loses it by the cut itself, every time."""
     for _ in range(5):
         at.open_watch(informer)
         before = _watches(at)
         with at.put(Cut(WATCH)):
-            assert poll(lambda: _watches(at) > before, within=1.0, every=0.005)  # noqa: B023 - asked at once
+            assert poll(lambda: _watches(at) > before, within=PATIENCE, every=0.005)  # noqa: B023 - asked at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,9 @@ def timed(at: Place, request: pytest.FixtureRequest) -> Timed:
     at.write("timed", 0)
     with (
         Informer(at.access) as informer,
-        httpx.Client(base_url=at.access.server, verify=context, headers=headers, http2=True, trust_env=False) as client,
+        httpx.Client(
+            base_url=at.access.server, verify=context, headers=headers, http2=True, trust_env=False, timeout=PATIENCE
+        ) as client,
     ):
         at.open_watch(informer)
         # Short turns in either order and at one pace, so that both halves meet the same noise of the machine.
@@ -220,7 +222,7 @@ def test_refusals_reach_the_client(at: Place) -> None:
     headers = {"Authorization": f"Bearer {at.access.token}"}
     context = ssl.create_default_context(cadata=at.access.ca)
     with httpx.Client(
-        base_url=at.access.server, verify=context, headers=headers, http2=True, trust_env=False
+        base_url=at.access.server, verify=context, headers=headers, http2=True, trust_env=False, timeout=PATIENCE
     ) as client:
         for status in (409, 429, 500, 503):
             with at.put(Answer(LINK.reads, status, times=1)):
@@ -234,7 +236,7 @@ def test_all_listen_on_loopback_only(at: Place) -> None:
         sockets = psutil.Process(child.pid).net_connections("inet")
         assert {one.laddr.ip for one in sockets if one.status == psutil.CONN_LISTEN} <= {"127.0.0.1"}
     context = ssl.create_default_context(cadata=at.access.ca)
-    with httpx.Client(base_url=at.access.server, verify=context, trust_env=False) as stranger:
+    with httpx.Client(base_url=at.access.server, verify=context, trust_env=False, timeout=PATIENCE) as stranger:
         assert stranger.get("/version").status_code == 401
         assert stranger.get("/version", headers={"Authorization": "Bearer of-somebody-else"}).status_code == 401
 

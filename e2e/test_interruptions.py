@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ from holdback.process.reaper import MARK, members
 pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
 
 _EXPERIMENT = Path(__file__).with_name("test_readmission.py")
-_WITHIN = 240.0
-_GONE_WITHIN = 5.0
+_WITHIN = 900.0
+_GONE_WITHIN = 60.0
+"""Seconds until what still runs is taken to stay; on a quiet machine it is gone in one or two."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +56,24 @@ class Session:
         return str(self._programs("etcd")[0].environ()[MARK])
 
     def interrupt(self) -> None:
-        """What Ctrl-C does."""
-        os.killpg(self.process.pid, signal.SIGINT)
+        """What Ctrl-C does, which is nothing to a session that has ended."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGINT)
 
     def _programs(self, executable: str) -> list[psutil.Process]:
-        children = psutil.Process(self.process.pid).children()
-        return [child for child in children if Path(child.cmdline()[0]).name == executable]
+        found = []
+        for child in psutil.Process(self.process.pid).children():
+            with suppress(psutil.Error, IndexError):  # gone meanwhile
+                if Path(child.cmdline()[0]).name == executable:
+                    found.append(child)
+        return found
 
     def _lines(self, name: str) -> list[dict[str, Any]]:
         path = self.report / f"{name}.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        if not path.exists():
+            return []
+        *whole, _ = path.read_text().split("\n")  # the last one may be half written
+        return [json.loads(line) for line in whole]
 
 
 @pytest.fixture
@@ -108,7 +118,7 @@ def test_a_death_in_mid_trial_costs_that_trial_alone(session: Callable[[int], Se
     third = under.await_trial(3)
     under.await_trial(4)
     under.interrupt()
-    assert under.process.wait(60) == pytest.ExitCode.INTERRUPTED, under.output.read_text()
+    assert under.process.wait(_WITHIN) == pytest.ExitCode.INTERRUPTED, under.output.read_text()
     assert poll(lambda: not members(run), within=_GONE_WITHIN)
     for trial, name in ((first, "kueue-"), (second, "toxiproxy-")):
         row = under.row(trial)
@@ -126,7 +136,7 @@ def test_a_death_in_mid_trial_costs_that_trial_alone(session: Callable[[int], Se
 
 
 def test_ctrl_c_twice_leaves_what_was_made_and_nothing_else(session: Callable[[int], Session]) -> None:
-    """A second Ctrl-C may cut off the summary, not the rows; the exit code is not 0, and nothing runs 5 s later."""
+    """A second Ctrl-C may cut off the summary, not the rows; the exit code is not 0, and soon nothing runs."""
     under = session(2)
     first = under.await_trial(1)
     run = under.run()
@@ -134,7 +144,7 @@ def test_ctrl_c_twice_leaves_what_was_made_and_nothing_else(session: Callable[[i
     under.interrupt()
     poll(lambda: under.process.poll() is not None, within=0.3)
     under.interrupt()
-    assert under.process.wait(30) != 0
+    assert under.process.wait(_WITHIN) != 0
     assert poll(lambda: not members(run), within=_GONE_WITHIN)
     assert under.row(first)["outcome"] in {"holds", "violated"}
 

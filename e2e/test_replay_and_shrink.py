@@ -64,16 +64,17 @@ def _rows(report: Path) -> dict[str, dict[str, Any]]:
 def test_a_trial_is_replayed_with_the_same_outcome(tmp_path: Path, run: Callable[..., str]) -> None:
     """A drained Workload's trial ends again as it did: with the fix it holds, without it is violated.
 
-    The bug shows in 65 of 66 trials, so one that is violated may be replayed twice.
+    The bug shows in 65 of 66 trials, on a busy machine in 19 of 20, so one that is violated may be replayed four times,
+    and there are four to choose from.
     """
     report = tmp_path / "report"
-    words = ["-k", "drained", "--count=2", f"--holdback-report={report}", "-p", "no:cacheprovider"]
+    words = ["-k", "drained", "--count=4", f"--holdback-report={report}", "-p", "no:cacheprovider"]
     run("pytest", str(_HERE / "test_readmission.py"), *words, cwd=_ROOT, code=1)  # too few trials for a verdict
     rows = _rows(report)
     violated = next(row for row in rows.values() if row["outcome"] == "violated")
-    held = next(row for row in rows.values() if row["arm"] == "treatment")
-    assert held["outcome"] == "holds"
-    for row, times in ((held, 1), (violated, 2)):
+    held = next(row for row in rows.values() if (row["arm"], row["outcome"]) == ("treatment", "holds"))
+    assert violated["arm"] == "control"
+    for row, times in ((held, 1), (violated, 4)):
         replays = (run("holdback", "replay", row["id"], "--report", str(report)) for _ in range(times))
         assert any("\nThe same outcome.\n" in said for said in replays), row
         (again,) = _rows(report / "replays" / row["id"]).values()
@@ -108,8 +109,8 @@ def test_a_plan_is_shrunk_to_the_fault_that_matters(project: Path, run: Callable
     assert "1 of 2 faults:" in said
     assert "Without any fault it fails in 0 of 3 trials." in said
     again = project / "again"
-    run("pytest", *options, "--count=3", f"--plan={shrunk}", f"--holdback-report={again}", cwd=project, code=1)
-    # 3 of 3 show a true rate above 37% and no more: not each of these need fail.
+    run("pytest", *options, "--count=6", f"--plan={shrunk}", f"--holdback-report={again}", cwd=project, code=1)
+    # 3 of 3, made twice, show a true rate above 37%, and most likely a much higher one: one of these six will fail.
     outcomes = {row["outcome"] for row in _rows(again).values()}
     assert "violated" in outcomes
     assert outcomes <= {"violated", "holds"}

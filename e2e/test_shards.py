@@ -16,10 +16,13 @@ from tests.steps import in_job, project, start, step_of
 pytestmark = pytest.mark.repeat(1)  # --count asks for trials, and these are none
 
 _EXPERIMENT = "readmission"
-"""Shows its bugs in nearly every trial, so that few trials make a verdict."""
+"""Shows its bugs in nearly every trial."""
+_ONE_OF_IT = f"e2e/test_{_EXPERIMENT}.py::test_a_drained_workload_is_admitted_again"
+"""Five violated trials of ten make a verdict; with three experiments in a run it would take six of each."""
 _IN_IT = 3
 """So many experiments are in that file."""
-_WITHIN = 600.0
+_WITHIN = 1800.0
+"""Seconds until a command is taken to hang; one takes two minutes on a quiet machine."""
 
 Start = Callable[[Sequence[str], Mapping[str, str]], subprocess.Popen[str]]
 
@@ -64,7 +67,7 @@ def outcomes(report: Path) -> dict[str, set[Outcome]]:
 
 def test_the_commands_of_a_night(folder: Path, started: Start) -> None:
     """Shards with too few trials for a verdict end well; their merge does not, and has the trials of both."""
-    asked = {"EXPERIMENT": _EXPERIMENT, "SHARDS": "2", "COUNT": "2", "SEED": "11062", "CONTROL": "", "TREATMENT": ""}
+    asked = {"EXPERIMENT": _EXPERIMENT, "SHARDS": "2", "COUNT": "4", "SEED": "11062", "CONTROL": "", "TREATMENT": ""}
     shard = step_of("nightly.yaml", "shard", "Make this shard's trials")
     shards = [started(shard, {**asked, "SHARD": str(number)}) for number in (1, 2)]
     for number, each in enumerate(shards, start=1):
@@ -75,19 +78,22 @@ def test_the_commands_of_a_night(folder: Path, started: Start) -> None:
     summary = folder / "summary"
     merge = step_of("nightly.yaml", "verdict", "Merge the shards")
     told = ended(started(merge, {**asked, "GITHUB_STEP_SUMMARY": str(summary)}), 1)
-    assert "INCONCLUSIVE" in told
+    # Of four control trials none may show the bug: one in 66 does not, on a busy machine one in 20.
+    experiments = Store(folder / "merged").summary()["experiments"]
+    assert len(experiments) == _IN_IT
+    assert {each["verdict"] for each in experiments} <= {"INCONCLUSIVE", "NOT REPRODUCED"}
     assert "Missing" not in told
     merged = outcomes(folder / "merged")
-    assert merged["treatment"] == {Outcome.HOLDS}
-    # One in 66 control trials does not show the bug.
-    assert {Outcome.VIOLATED} <= merged["control"] <= {Outcome.VIOLATED, Outcome.HOLDS}
-    assert len(read_rows(Store(folder / "merged"))[0]) == 4 * _IN_IT
-    assert summary.read_text().startswith(f"### holdback: all {_IN_IT} experiments are INCONCLUSIVE")
+    assert Outcome.VIOLATED in merged["control"]
+    assert Outcome.HOLDS in merged["treatment"]
+    assert Outcome.VIOLATED not in merged["treatment"]
+    assert len(read_rows(Store(folder / "merged"))[0]) == 8 * _IN_IT
+    assert summary.read_text().startswith("### holdback: ")
 
 
 def test_the_commands_of_a_job(folder: Path, started: Start) -> None:
     """The verdict's pod waits for the shards beside it and ends well; no shard is made a second time."""
-    asked = {"EVIDENCE": str(folder), "SHARDS": "2", "COUNT": "6", "EXPERIMENTS": f"e2e/test_{_EXPERIMENT}.py"}
+    asked = {"EVIDENCE": str(folder), "SHARDS": "2", "COUNT": "10", "EXPERIMENTS": _ONE_OF_IT}
     verdict = started(*in_job("holdback-verdict", **asked))
     shards = [started(*in_job("holdback-shards", **asked, JOB_COMPLETION_INDEX=str(index))) for index in (0, 1)]
     run = folder / in_job("holdback-shards")[1]["RUN"]
@@ -97,4 +103,4 @@ def test_the_commands_of_a_job(folder: Path, started: Start) -> None:
         ended(each, 0)
     told = ended(verdict, 0)
     assert "Verdict: FIXED" in told
-    assert len(read_rows(Store(run / "all"))[0]) == 12 * _IN_IT
+    assert len(read_rows(Store(run / "all"))[0]) == 20

@@ -51,6 +51,9 @@ class Piped:
         self.cluster.api.create(FLAVORS, {"metadata": {"name": name or f"flavor-{next(_numbers)}"}})
         return time.monotonic() - begin
 
+    def is_gone(self, name: str) -> bool:
+        return self.cluster.api.get(FLAVORS, name) is None
+
     def hears_of(self, name: str) -> bool:
         """Whether Kueue logged that its informer told it of the flavor."""
         lines = self.kueue.log.read_text().splitlines()
@@ -70,10 +73,10 @@ def piped(holdback_run: Run, holdback_binaries: Binaries, kueue_builds: Mapping[
 
 def test_a_slow_webhook(piped: Piped) -> None:
     """With its answers delayed every write that it is asked about takes that much longer, and only then."""
-    assert piped.create() < 0.5
-    with piped.put(Delay(PIPE, 500)):
-        assert piped.create() >= 0.5
-    assert piped.create() < 0.5
+    assert poll(lambda: piped.create() < 1, within=60)  # at the first try, unless the machine is busy
+    with piped.put(Delay(PIPE, 1000)):
+        assert all(piped.create() >= 1 for _ in range(3))
+    assert poll(lambda: piped.create() < 1, within=60)
 
 
 def test_a_failing_webhook(piped: Piped) -> None:
@@ -99,9 +102,10 @@ def test_a_real_informer_never_learns_of_what_it_did_not_observe(piped: Piped) -
             piped.create(f"guest-{number}")
             piped.cluster.api.patch(FLAVORS, f"guest-{number}", {"metadata": {"finalizers": None}})
             piped.cluster.api.delete(FLAVORS, f"guest-{number}")
-            assert piped.cluster.api.get(FLAVORS, f"guest-{number}") is None
+            # At once where Kueue does not know of it; else it may have put its finalizer back, and takes it off itself.
+            assert poll(partial(piped.is_gone, f"guest-{number}"), within=60)
             piped.create(f"stays-{number}")
-        assert poll(partial(piped.hears_of, f"stays-{number}"), within=10)
+        assert poll(partial(piped.hears_of, f"stays-{number}"), within=60)
     assert [piped.hears_of(f"guest-{number}") for number in range(2)] == [True, False]
 
 
