@@ -17,8 +17,11 @@ from holdback.oracles import Finding, Judgement
 
 __all__ = ["no_copy_without_nomination", "no_orphan", "readmitted"]
 
-_ORDER_SLACK = 0.25
-"""Seconds by which a nomination may reach us later than the copy it led to: each watch is stamped as it arrives."""
+_ORDER_SLACK = 0.5
+"""Seconds by which a nomination may reach us later than the copy it led to: each watch is stamped as it arrives.
+
+Up to 0.17 s in 99 cases at load averages of 5 to 21; where there was no nomination it took a second or never came.
+"""
 
 _SUBMIT = "the scenario must submit a Job: `multikueue.submit(...)`"
 _WORST_FIRST = (Judgement.VIOLATED, Judgement.UNKNOWN, Judgement.HOLDS)
