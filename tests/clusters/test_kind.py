@@ -47,11 +47,11 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
 
 @pytest.fixture
 def enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine that allows many inotify instances."""
-    limit = tmp_path / "max_user_instances"
-    limit.write_text("8192\n")
-    monkeypatch.setattr(kind_refusals, "_LIMIT", limit)
-    return limit
+    """A machine that allows much of inotify; the folder of its limits."""
+    for what in ("instances", "watches"):
+        (tmp_path / f"max_user_{what}").write_text("8192\n")
+    monkeypatch.setattr(kind_refusals, "_INOTIFY", tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -123,16 +123,19 @@ def test_an_unknown_failure_keeps_the_words(tmp_path: Path) -> None:
 
 
 def test_too_small_a_machine_is_told_before_anything_starts(enough: Path) -> None:
-    """Too little memory and too few inotify instances are each named, with what to do."""
+    """Too little memory, and too little of each thing of inotify, is named, with what to do."""
     too_little(1)
     with pytest.raises(ConfigurationError, match="MiB of memory"):
         too_little(10**6)
-    enough.write_text("128\n")
-    with pytest.raises(
-        ConfigurationError, match=r"4 kind clusters need 150 inotify instances, and .* allows 128"
-    ) as it:
+    for what, needed in {"instances": 150, "watches": 3600}.items():
+        limit = enough / f"max_user_{what}"
+        limit.write_text("128\n")
+        told = rf"4 kind clusters need {needed} inotify {what}, and .* allows 128"
+        with pytest.raises(ConfigurationError, match=told) as it:
+            too_little(4)
+        assert f"fs.inotify.max_user_{what}=" in it.value.remedy
+        limit.unlink()  # no such limit: not Linux
         too_little(4)
-    assert "sysctl fs.inotify.max_user_instances=" in it.value.remedy
 
 
 def test_an_old_kind_is_refused(run: Run, script: Callable[[str, str], Path], enough: Path) -> None:

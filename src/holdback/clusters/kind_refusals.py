@@ -14,9 +14,10 @@ __all__ = ["explain", "too_little"]
 
 _MEMORY = 600 * 2**20
 """Bytes that a cluster with a Kueue in it takes: 430 to 465 MiB for the cluster, 100 to 150 for Kueue."""
-_INSTANCES, _OTHERS = 30, 30
-"""inotify instances that a node takes, and that everything else of the account may: a desktop needs more."""
-_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
+_INOTIFY = Path("/proc/sys/fs/inotify")
+_NEEDED = {"instances": (30, 30), "watches": (400, 2000)}
+"""What a node takes of inotify (a node that works was seen with 302 watches), and what all else of the account may: a
+desktop needs more."""
 _SYSCTL = "sudo sysctl fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288"
 _SHOWN = 15
 
@@ -76,7 +77,7 @@ def too_little(clusters: int) -> None:
     """Refuse to start what would not come up, or take the machine down.
 
     Raises:
-        ConfigurationError: too little memory is free, or too few inotify instances are allowed.
+        ConfigurationError: too little memory is free, or too few inotify instances or watches are allowed.
     """
     free, needed = psutil.virtual_memory().available, clusters * _MEMORY
     if free < needed:
@@ -84,16 +85,18 @@ def too_little(clusters: int) -> None:
             f"{clusters} kind clusters need {needed // 2**20} MiB of memory, and {free // 2**20} are free",
             remedy="fewer worlds side by side (-n), or end other programs",
         )
-    allowed, wanted = _allowed(), clusters * _INSTANCES + _OTHERS
-    if allowed is not None and allowed < wanted:
-        raise ConfigurationError(
-            f"{clusters} kind clusters need {wanted} inotify instances, and this machine allows {allowed}",
-            remedy=_SYSCTL,
-        )
+    for what, (each, others) in _NEEDED.items():
+        allowed, wanted = _allowed(what), clusters * each + others
+        if allowed is not None and allowed < wanted:
+            raise ConfigurationError(
+                f"{clusters} kind clusters need {wanted} inotify {what}, and this machine allows {allowed}",
+                remedy=_SYSCTL,
+            )
 
 
-def _allowed() -> int | None:
-    return int(_LIMIT.read_text()) if _LIMIT.exists() else None
+def _allowed(what: str) -> int | None:
+    limit = _INOTIFY / f"max_user_{what}"
+    return int(limit.read_text()) if limit.exists() else None
 
 
 def explain(cluster: str, text: str, log: Path, *, image: str = "") -> HoldbackError:
