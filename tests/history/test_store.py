@@ -138,19 +138,25 @@ def test_facts_are_added_to_the_run(store: Store) -> None:
     assert store.run()["id"] == "one"
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda store: store.plan({"id": "a"}),
-        lambda store: store.judged({"id": "a"}),
-        lambda store: store.record("a", History(())),
-        lambda store: store.keep_plan("a", "schema: 1"),
-        lambda store: store.add("variants", [{}]),
-        lambda store: store.summarise({}),
-    ],
-)
+Write = Callable[[Store], object]
+WHOLE: list[Write] = [
+    lambda store: store.record("a", History(())),
+    lambda store: store.keep_plan("a", "schema: 1"),
+    lambda store: store.add("variants", [{}]),
+    lambda store: store.summarise({}),
+]
+"""Writes of a whole file."""
+WRITES: list[Write] = [
+    *WHOLE,
+    lambda store: store.plan({"id": "a"}),
+    lambda store: store.judged({"id": "a"}),
+    lambda store: store.settle("e", 0, dict),
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("left", [True, False])
-def test_a_report_that_vanished_is_not_made_anew(store: Store, write: Callable[[Store], None], left: bool) -> None:
+def test_a_report_that_vanished_is_not_made_anew(store: Store, write: Write, left: bool) -> None:
     """What was made so far would be missing in it, so whatever is written next says that the report is gone."""
     shutil.rmtree(store.directory)
     if left:
@@ -159,6 +165,34 @@ def test_a_report_that_vanished_is_not_made_anew(store: Store, write: Callable[[
         write(store)
     assert "--holdback-report" in caught.value.remedy
     assert not left or not list(store.directory.iterdir())
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_report_that_vanishes_at_that_very_moment_is_not_made_anew(
+    store: Store, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the question whether it is there and the write: it is told as gone all the same, not as a full disk."""
+    demand, meanwhile = store.demand, iter([lambda: shutil.rmtree(store.directory)])
+
+    def demanded() -> None:
+        demand()
+        next(meanwhile, lambda: None)()
+
+    monkeypatch.setattr(store, "demand", demanded)
+    with pytest.raises(EvidenceError, match="deleted or moved away"):
+        write(store)
+    assert not store.run_path.exists()
+
+
+@pytest.mark.parametrize("write", WHOLE)
+def test_a_report_that_vanishes_under_a_file_is_told_as_that(
+    store: Store, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is written when its folder goes cannot take its place: that is no full disk either."""
+    monkeypatch.setattr(os, "fsync", lambda _: shutil.rmtree(store.directory, ignore_errors=True))
+    with pytest.raises(EvidenceError, match="deleted or moved away"):
+        write(store)
+    assert not store.run_path.exists()
 
 
 def _append(directory: Path, name: str) -> None:

@@ -134,8 +134,7 @@ class Store:
 
     def add(self, key: str, facts: Sequence[Mapping[str, Any]]) -> None:
         """Add facts to a list in run.json that are known only later, such as the variants; each stays there once."""
-        self.demand()
-        with self._locked():
+        with self._changing():
             run = self.run()
             known = [*run.get(key, ())]
             known += [dict(fact) for fact in facts if fact not in known]
@@ -177,8 +176,7 @@ class Store:
         `ask` is called for the first of them only, and no other process settles anything meanwhile.
         """
         key = {"experiment": experiment, "block": block}
-        self.demand()
-        with self._locked():
+        with self._changing():
             for _, line in _read(self.blocks_path)[0]:
                 if key.items() <= line.items():
                     return line
@@ -188,31 +186,29 @@ class Store:
 
     def plan(self, trial: Mapping[str, Any]) -> None:
         """Say, before a trial, that it will be made."""
-        self.demand()
-        with self._locked():
+        with self._changing():
             _append(self.planned_path, trial)
 
     def judged(self, row: Mapping[str, Any]) -> None:
         """Keep a judged trial's row."""
-        self.demand()
-        with self._locked():
+        with self._changing():
             _append(self.trials_path, row)
 
     def record(self, trial: str, history: History) -> None:
         """Keep a trial's history, before it is judged."""
         header = {"schema": SCHEMA, "closed": history.closed, "scope": dict(history.scope)}
-        self.demand()
         lines = (json.dumps(line, default=str) for line in (header, *map(encode, history.events)))
-        with _evidence(self.histories):
-            self.histories.mkdir(parents=True, exist_ok=True)
-        _replace(self.history_path(trial), "\n".join(lines) + "\n")
+        with self._begun():
+            with _evidence(self.histories):
+                self.histories.mkdir(exist_ok=True)
+            _replace(self.history_path(trial), "\n".join(lines) + "\n")
 
     def keep_plan(self, trial: str, text: str) -> None:
         """Keep the plan of a trial's faults."""
-        self.demand()
-        with _evidence(self.plans):
-            self.plans.mkdir(parents=True, exist_ok=True)
-        _replace(self.plan_path(trial), text)
+        with self._begun():
+            with _evidence(self.plans):
+                self.plans.mkdir(exist_ok=True)
+            _replace(self.plan_path(trial), text)
 
     def keep_shrunk(self, text: str) -> None:
         """Keep the smallest plan that a search has found so far."""
@@ -220,8 +216,8 @@ class Store:
 
     def summarise(self, summary: Mapping[str, Any]) -> None:
         """Keep the run's summary, replacing an earlier one at once."""
-        self.demand()
-        _replace(self.summary_path, json.dumps(summary, indent=2) + "\n")
+        with self._begun():
+            _replace(self.summary_path, json.dumps(summary, indent=2) + "\n")
 
     def trials(self) -> tuple[Lines, list[Damage]]:
         """The judged rows with their line numbers, and the lines that could not be read."""
@@ -275,6 +271,23 @@ class Store:
             target.mkdir(parents=True)
             for part in there:
                 part.rename(target / part.name)
+
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
+        """Around a write to a report that was begun: what cannot be written since it vanished is told as that."""
+        self.demand()
+        try:
+            yield
+        except EvidenceError:
+            self.demand()
+            raise
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Likewise, where one process at a time may write."""
+        with self._begun(), self._locked():
+            self.demand()  # it may have vanished while another process had the lock
+            yield
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
