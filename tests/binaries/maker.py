@@ -26,7 +26,7 @@ def main() -> None:
             file.write(f"{os.getpid()}\n")
         (entry / "half").write_text("half", encoding="utf-8")
         if mode == "wait":
-            assert poll((log.parent / "go-on").exists, within=30)
+            assert poll((log.parent / "go-on").exists, within=100)
         if mode == "go":
             workshop.compile(Source("x", log.parent, ".", {}, "do not"), entry / "x", scratch, task)
         (entry / "half").rename(entry / "whole")

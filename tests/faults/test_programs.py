@@ -35,7 +35,7 @@ class Server:
         self.program.await_ready()
 
     def _ready(self, child: Child) -> None:
-        await_ready(child, self._serves, within=0.2 if self.never_ready else 10, what="its start")
+        await_ready(child, self._serves, within=0.2 if self.never_ready else 30, what="its start")
 
     def _serves(self) -> bool:
         return not self.never_ready and self.starts > 0
@@ -62,7 +62,7 @@ def test_a_pause_stops_the_process_and_lets_it_go_on(server: Server) -> None:
     with inject(ledger, [Pause(server.program)], ledger.record):
         assert server.program.paused()
         server.program.check()
-    assert poll(lambda: not server.program.paused(), within=5)
+    assert poll(lambda: not server.program.paused(), within=30)
     assert server.program.pid == before
     assert ledger.entries == ["started Pause 0", "ended Pause 0"]
 
@@ -75,7 +75,7 @@ def test_a_kill_lasts_until_the_end_of_its_block(server: Server) -> None:
         server.program.check()
     assert not server.program.down()
     assert server.program.pid != before
-    assert poll(lambda: server.starts == 2, within=5)
+    assert poll(lambda: server.starts == 2, within=30)
 
 
 def test_a_restart_happens_at_once(server: Server) -> None:
@@ -120,7 +120,7 @@ def test_somebody_elses_end_is_told(server: Server, kind: type[Paused] | type[De
     ):
         server.program.start()
         server.program.resume()
-        assert poll(lambda: not server.program.paused(), within=5)
+        assert poll(lambda: not server.program.paused(), within=30)
 
 
 @pytest.mark.parametrize("kind", [Paused, Dead])
@@ -128,6 +128,6 @@ def test_a_lease_brings_the_process_back(server: Server, kind: type[Paused] | ty
     """A fault that nobody ends is undone after its lease, and its end says so."""
     fault = InForce("it", kind(server.program), Lease(seconds=0.1))
     fault.start()
-    assert poll(lambda: not server.program.paused() and not server.program.down(), within=5)
+    assert poll(lambda: not server.program.paused() and not server.program.down(), within=30)
     with pytest.raises(FaultError, match=r"lease of 0\.1 s"):
         fault.end()

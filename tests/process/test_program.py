@@ -27,7 +27,7 @@ def program(run: Run) -> Program:
 
 
 def _ready(child: Child) -> None:
-    await_ready(child, lambda: child.log_tail() == "ready", within=10, what="its word")
+    await_ready(child, lambda: child.log_tail() == "ready", within=30, what="its word")
 
 
 def test_a_killed_program_is_started_again_as_it_was(program: Program) -> None:
@@ -68,7 +68,7 @@ def test_a_paused_program_stands_still_until_it_is_resumed(program: Program) -> 
     assert program.paused()
     assert not program.down()
     program.resume()
-    assert poll(lambda: not program.paused(), within=5)
+    assert poll(lambda: not program.paused(), within=30)
 
 
 def test_a_dead_program_cannot_be_paused(program: Program) -> None:

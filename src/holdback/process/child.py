@@ -25,7 +25,8 @@ __all__ = ["Child", "await_ready", "child", "start", "stop_all"]
 
 _TAIL_BYTES = 64 * 1024
 _GRACE = 5.0
-_KILL_WITHIN = 5.0
+_KILL_WITHIN = 30.0
+"""Seconds: what waits for a disk dies only when it has been served."""
 _PORT_TAKEN = re.compile(r".*:(\d{2,5})\b.*address already in use", re.IGNORECASE)
 _DISK_FULL = "no space left on device"
 _STACK_TRACES = 500

@@ -16,7 +16,7 @@ from holdback.process.reaper import MARK, READY
 
 __all__ = ["Guard"]
 
-_GOODBYE_WITHIN = 5.0
+_GOODBYE_WITHIN = 20.0
 _MOST_RESTARTS = 5
 """A reaper that dies more often is ended by something that will not stop."""
 

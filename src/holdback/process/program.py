@@ -14,7 +14,8 @@ from holdback.process.child import Child
 
 __all__ = ["Program"]
 
-_STOPPED_WITHIN = 2.0
+_STOPPED_WITHIN = 30.0
+"""Seconds: what waits for a disk stops only when it has been served."""
 
 
 class Program:

@@ -44,7 +44,7 @@ _PATIENCE = 10.0
 """Seconds for one answer. Removing a toxic first passes on what it held, for a slow reader at most 5 s a chunk."""
 _LONG = 1000
 """Milliseconds of latency from which on more than a little may be held."""
-_NOTICED_WITHIN = 2.0
+_NOTICED_WITHIN = 10.0
 _USAGE = 100
 """Lines at the end of a log in which the reason precedes a program's usage."""
 _AT_ONCE = 4
