@@ -60,7 +60,7 @@ def _test(session: nox.Session, marked: str, *, workers: int) -> None:
     session.install("-e", ".[test]")
     _need_go(session)
     session.run("holdback", "build", "caddy", "toxiproxy-server")
-    session.run("pytest", f"--numprocesses={min(workers, 4)}", "--timeout=120", "-m", marked, *session.posargs)
+    session.run("pytest", f"--numprocesses={min(workers, 4)}", "--timeout=300", "-m", marked, *session.posargs)
 
 
 @nox.session(reuse_venv=False)

@@ -18,6 +18,7 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _SWITCHES = (
     "--headless",
     "--no-sandbox",  # containers have no namespaces for it; the page is our own
+    "--disable-dev-shm-usage",  # containers have little of it, and a page of 10 MB then crashes now and then
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",

@@ -20,7 +20,7 @@ __all__ = ["Counted", "Usage", "Usages", "ask", "counted", "watch_usage"]
 _EVERY = 0.5
 """Seconds between two looks at the memory of a process."""
 _ABOUT, _CONFLICT = ("resource", "verb", "code"), ("pods", "PATCH", "409")
-_SERVED_WITHIN = 10.0
+_SERVED_WITHIN = 60.0
 _PODS = "v1_pod"
 """What Kueue calls its controller of pods."""
 
@@ -134,7 +134,7 @@ def ask(url: str, token: str, *, trust: ssl.SSLContext | bool) -> str:
     """The metrics that are served there; a program that has just become ready may serve them a moment later.
 
     Raises:
-        ClusterError: no answer within 10 s, or a refusal.
+        ClusterError: no answer within a minute, or a refusal.
     """
     text = poll(lambda: _ask(url, token, trust), within=_SERVED_WITHIN)
     if text is None:

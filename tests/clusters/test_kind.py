@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -47,10 +48,11 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
 
 @pytest.fixture
 def enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine that allows much of inotify; the folder of its limits."""
+    """A machine that allows much of inotify, and has memory for all that tests ask for; its limits' folder."""
     for what in ("instances", "watches"):
         (tmp_path / f"max_user_{what}").write_text("8192\n")
     monkeypatch.setattr(kind_refusals, "_INOTIFY", tmp_path)
+    monkeypatch.setattr(kind_refusals, "_MEMORY", 2**20)
     return tmp_path
 
 
@@ -126,7 +128,7 @@ def test_too_small_a_machine_is_told_before_anything_starts(enough: Path) -> Non
     """Too little memory, and too little of each thing of inotify, is named, with what to do."""
     too_little(1)
     with pytest.raises(ConfigurationError, match="MiB of memory"):
-        too_little(10**6)
+        too_little(10**9)
     for what, needed in {"instances": 150, "watches": 3600}.items():
         limit = enough / f"max_user_{what}"
         limit.write_text("128\n")
@@ -227,11 +229,13 @@ def test_clusters_of_dead_runs_are_told_from_those_of_living_ones(run: Run, scri
 
 
 def test_a_cluster_is_deleted_though_its_run_was_killed(
-    run: Run, script: Callable[[str, str], Path], enough: Path
+    run: Run, script: Callable[[str, str], Path], enough: Path, tmp_path: Path
 ) -> None:
     """While clusters exist, the reaper has the command that deletes them, all of them by their names."""
+    looked = tmp_path / "looked"
     script("docker", "echo 1.2.3")
-    script("kind", 'case "$1" in --version) echo kind version 0.30.0 ;; create) sleep 0.2; exit 1 ;; esac')
+    creates = f"until [ -e {looked} ]; do sleep 0.01; done; exit 1"
+    script("kind", f'case "$1" in --version) echo kind version 0.30.0 ;; create) {creates} ;; esac')
     provider = KindProvider(run, Binaries())
     wills = run.directory / "if-killed"
     seen: list[str] = []
@@ -240,9 +244,11 @@ def test_a_cluster_is_deleted_though_its_run_was_killed(
         seen.extend(path.read_text() for path in wills.glob("*.json"))
         return bool(seen)
 
-    import threading
+    def watch() -> None:
+        poll(look, within=60, every=0.01)
+        looked.touch()
 
-    looking = threading.Thread(target=lambda: poll(look, within=10, every=0.01))
+    looking = threading.Thread(target=watch)
     looking.start()
     with pytest.raises(HoldbackError), provider.clusters(["manager"], ["worker"]):
         pytest.fail("it was made")

@@ -11,7 +11,8 @@ import httpx
 from holdback.clock import poll
 from holdback.clusters.access import Access
 
-PATIENCE = 10.0
+PATIENCE = 40.0
+"""Seconds for what comes at once on a free machine."""
 
 
 def client(access: Access) -> httpx.Client:

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import httpx
 import pytest
 
+from holdback.clock import poll
 from holdback.clusters.api import OWN_AGENT
 from holdback.errors import FaultError
 from holdback.traffic.answers import Asked, Expired, status
 from holdback.traffic.lanes import Pipe
 from holdback.traffic.network import Network
-from tests.traffic.client import Watch
+from tests.traffic.client import PATIENCE, Watch
 from tests.traffic.client import client as connect
 from tests.traffic.conftest import LINK, OTHER, TOKEN
 from tests.traffic.test_router import _logged
@@ -130,7 +132,9 @@ def test_an_answer_is_logged_as_any_other(net: Network, client: httpx.Client) ->
     with net.answer([LINK.reads], 503, times=1):
         client.get(f"{PODS}?answered=logged")
         client.get(f"{PODS}?passed=logged")
-    answered, passed = _logged(net.access_log, "answered=logged"), _logged(net.access_log, "passed=logged")
+    answered, passed = (
+        poll(partial(_logged, net.access_log, f"{way}=logged"), within=PATIENCE) for way in ("answered", "passed")
+    )
     assert answered is not None
     assert passed is not None
     assert (answered["status"], answered["lane"]) == (503, "reads")

@@ -47,6 +47,6 @@ def test_an_expired_fault_is_told_at_its_end(*, fails: bool) -> None:
     effect = Counted(fails=fails)
     fault = InForce("a fault", effect, Lease(seconds=0.01))
     fault.start()
-    assert poll(lambda: effect.undone == 1, within=5)
+    assert poll(lambda: effect.undone == 1, within=30)
     with pytest.raises(FaultError, match=r"lease of 0\.01 s"):
         fault.end()

@@ -50,7 +50,8 @@ def test_what_is_no_kueue_is_named_as_such(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | bytes, words: str
 ) -> None:
     """The message has the arm, the file, and what it said instead; the remedy says what to give."""
-    monkeypatch.setattr(ready, "_WITHIN", 2.0)
+    if "after 2 s" in words:  # the others end by themselves, however long a busy machine takes
+        monkeypatch.setattr(ready, "_WITHIN", 2.0)
     path = executable(tmp_path / "thing", content)
     with pytest.raises(ConfigurationError) as caught:
         check_ready(path, "treatment", Binaries(cache=tmp_path / "cache"))
