@@ -1,6 +1,8 @@
-"""What all tests share: the real executables, found or built once."""
+"""What all tests share: the real executables, found or built once, and nothing of where they happen to run."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,3 +17,12 @@ def binaries(pytestconfig: pytest.Config) -> Binaries:
         found = Binaries()
         found.get("caddy", "toxiproxy-server")
     return found
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nowhere() -> Iterator[None]:
+    """No test writes on the page of a CI job that it runs in, nor in the colours that somebody likes."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("GITHUB_STEP_SUMMARY", "FORCE_COLOR", "NO_COLOR"):
+            patch.delenv(name, raising=False)
+        yield
