@@ -404,10 +404,11 @@ def test_nothing_goes_unobserved_where_nobody_watches(net: Network) -> None:
 
 def test_a_watch_that_has_ended_leaves_no_connection(net: Network, watch: Begin, cluster: Upstream) -> None:
     """A watch that its server ended is no watch that an unobserved span would wait for: its connection goes with it."""
-    ended = [watch(WORKLOADS) for _ in range(2)]
-    assert all(each.opened() for each in ended)
-    cluster.publish(END)
-    assert all(each.ended(PATIENCE) for each in ended)
+    with connect(net.access(LINK, TOKEN)) as other:  # two threads that read one connection starve each other
+        ended = [watch(WORKLOADS), Watch(other, WORKLOADS)]
+        assert all(each.opened() for each in ended)
+        cluster.publish(END)
+        assert all(each.ended(PATIENCE) for each in ended)
     lane, toxiproxy = LINK.watch("workloads"), net.processes[1]
     # Sooner than the router gives up an idle connection.
     assert poll(lambda: not connections(toxiproxy, net._ports[lane]), within=20)
