@@ -112,12 +112,9 @@ class Timed:
     plain: Times
     delayed: Times
 
-    def added(self, lane: Lane, quantile: int) -> float:
-        """By how much the delay moved a quantile (in percent) of a lane's times."""
-        plain, delayed = (
-            statistics.quantiles(times[lane], n=100)[quantile - 1] for times in (self.plain, self.delayed)
-        )
-        return delayed - plain
+    def added(self, lane: Lane) -> float:
+        """By how much the delay moved the median of a lane's times."""
+        return statistics.median(self.delayed[lane]) - statistics.median(self.plain[lane])
 
 
 @pytest.fixture(scope="module", params=[20, 100], ids=lambda milliseconds: f"{milliseconds} ms")
@@ -151,26 +148,30 @@ def timed(at: Place, request: pytest.FixtureRequest) -> Timed:
     return Timed(milliseconds, plain, delayed)
 
 
-def _check(timed: Timed, quantile: int, *others: Lane) -> None:
-    own, *added = (timed.added(lane, quantile) for lane in (LINK.writes, *others))
-    told = ", ".join(f"{more:.2f} ms to {lane.kind}" for lane, more in zip(others, added, strict=True))
-    print(f"a delay of {timed.delay} ms added {own:.2f} ms to its own lane, {told} ({quantile}%)")
-    assert own == pytest.approx(timed.delay, rel=0.1)
-    assert all(abs(more) < 2 for more in added)
+def test_a_delay_is_added_and_leaves_others_alone(timed: Timed) -> None:
+    """A delay of d ms adds at least d to everything on its own lane, and nothing like it to another.
 
-
-def test_a_delay_is_exact_and_leaves_others_alone(timed: Timed) -> None:
-    """A delay of d ms adds d within 10% to its own lane, and less than 2 ms to another, however busy the machine is.
-
-    Told by the quickest tenth of the requests, for which nothing else had to be waited.
+    By how much more than d, and how little to the other, is told by the quickest requests, for which nothing else had
+    to be waited, and in bounds that hold on a busy machine.
     """
-    _check(timed, 10, LINK.reads)
+    assert min(timed.delayed[LINK.writes]) >= timed.delay
+    own, other = (min(timed.delayed[lane]) - min(timed.plain[lane]) for lane in (LINK.writes, LINK.reads))
+    print(f"a delay of {timed.delay} ms added {own:.2f} ms to its own lane, {other:.2f} ms to another (the quickest)")
+    assert own < 1.5 * timed.delay
+    assert abs(other) < 0.5 * timed.delay
 
 
 @pytest.mark.quiet
-def test_a_delay_is_exact_for_the_median(timed: Timed) -> None:
-    """The same of the medians, and of a watch, which on a busy machine tell more of its scheduler than of the delay."""
-    _check(timed, 50, LINK.reads, WATCH)
+def test_a_delay_is_exact(timed: Timed) -> None:
+    """A delay of d ms adds d within 10% to its own lane's median, and less than 2 ms to others', a watch's among them.
+
+    On a busy machine these tell more of its scheduler than of the delay.
+    """
+    own, *added = (timed.added(lane) for lane in (LINK.writes, LINK.reads, WATCH))
+    others = " and ".join(f"{more:.2f}" for more in added)
+    print(f"a delay of {timed.delay} ms added {own:.2f} ms to its own lane, {others} to reads and a watch")
+    assert own == pytest.approx(timed.delay, rel=0.1)
+    assert all(abs(more) < 2 for more in added)
 
 
 def _read(client: httpx.Client) -> float:
