@@ -90,13 +90,22 @@ HEAD = "schema: 1\ninjections:\n"
         (HEAD + "- faults:\n  - delays: {target: x}", 4, "delays is no kind of fault"),
         (HEAD + "- faults:\n  - hold: {target: x}\n    cut: {target: x}", 4, "hold, cut is no kind of fault"),
         (HEAD + "- faults:\n  - delay:\n      target: x", 5, "lacks milliseconds"),
-        (HEAD + "- faults:\n  - delay:\n      target: x\n      milliseconds: soon", 6, "it must be a number"),
-        (HEAD + "- faults:\n  - delay:\n      target: x\n      milliseconds: true", 6, "it must be a number"),
+        (HEAD + "- faults:\n  - delay:\n      target: x\n      milliseconds: soon", 6, "it must be a finite number"),
+        (HEAD + "- faults:\n  - delay:\n      target: x\n      milliseconds: true", 6, "it must be a finite number"),
         (HEAD + "- faults:\n  - delay: {target: x, milliseconds: -5}", 4, "negative"),
         (HEAD + "- faults:\n  - hold: {target: x, of: both}", 4, "one of 'answers', 'requests'"),
         (HEAD + "- faults:\n  - answer: {target: x, status: 500, times: 1.5}", 4, "a whole number or null"),
         (HEAD + "- faults: []\n  start:\n    object_seen: {resource: pods, 'on': w, where: {a..b: 1}}", 5, "no path"),
         (HEAD + "- faults: []\n  end:\n    after: {}", 5, "lacks seconds"),
+        (HEAD + "- faults: []\n  end:\n    after: {seconds: .nan}", 5, "it must be a finite number"),
+        (HEAD + "- faults: []\n  end:\n    after: {seconds: .inf}", 5, "it must be a finite number"),
+        (HEAD + "- faults: []\n  end:\n    after: {seconds: 2001-99-99}", 5, "cannot be read"),
+        (HEAD + "- faults: []\n  end:\n    after: {seconds: !!int x}", 5, "cannot be read"),
+        (HEAD + "- faults: []\n  end:\n    after: {seconds: !!bool x}", 5, "cannot be read"),
+        (HEAD + "- faults: []\n  end:\n    after: {seconds: !!timestamp x}", 5, "cannot be read"),
+        (HEAD + "- faults: []\n  end:\n    after: {seconds: !!python/name:os.system x}", 5, "cannot be read"),
+        (HEAD + "- faults: []\n  start:\n    object_seen: {resource: pods, on: w, where: {1: 2}}", 5, "keys are text"),
+        (HEAD + "- ? [faults]\n  : []", 3, "a word must be here"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:
@@ -105,6 +114,15 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, line: int, w
         read(tmp_path, text)
     assert error.value.message.startswith(f"{tmp_path / 'plan.yaml'}:{line}: ")
     assert words in str(error.value)
+    assert error.value.remedy
+
+
+@pytest.mark.parametrize("text", ["schema: 1\n\0", "[" * 5000], ids=["a control character", "nested too deeply"])
+def test_what_no_editor_writes_is_told(tmp_path: Path, text: str) -> None:
+    """A file that YAML's reader itself refuses, before there is any line to tell, is an error that names the file."""
+    with pytest.raises(ConfigurationError, match=r"plan\.yaml: ") as error:
+        read(tmp_path, text)
+    assert error.value.remedy
 
 
 def test_a_file_that_is_not_there_or_empty_is_told(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from math import isfinite
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -255,15 +256,20 @@ class _Reader:
 
     def __init__(self, path: Path, text: str) -> None:
         self._path = path
-        self._loader = yaml.SafeLoader(text)
+        self._text = text
 
     def plan(self) -> FaultPlan:
         try:
+            self._loader = yaml.SafeLoader(self._text)  # refuses control characters
             root = self._loader.get_single_node()
+        except RecursionError as error:
+            raise ConfigurationError(
+                f"{self._path}: no plan is nested so deeply", remedy="copy one from plans/ of a report"
+            ) from error
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             line = f":{mark.line + 1}" if mark else ""
-            problem = getattr(error, "problem", None) or error
+            problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
             raise ConfigurationError(
                 f"{self._path}{line}: no YAML: {problem}", remedy="correct that line, or the one before it"
             ) from error
@@ -334,6 +340,8 @@ class _Reader:
             raise self._error(node, "a mapping must be here")
         seen: set[str] = set()
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._error(key, "a word must be here, before the colon")
             name = str(key.value)  # as it is written: YAML would take a bare `on` for True
             if name in seen:
                 raise self._error(key, f"{name!r} is here twice")
@@ -349,12 +357,16 @@ class _Reader:
         try:
             value = self._loader.construct_object(node, deep=True)
         except yaml.YAMLError as error:
+            raise self._error(node, f"cannot be read: {getattr(error, 'problem', None) or error}") from error
+        except (ValueError, KeyError, AttributeError) as error:  # so PyYAML says 2001-99-99, `!!int x`, `!!bool x`
             raise self._error(node, f"cannot be read: {error}") from error
         if not _fits(value, hint):
             raise self._error(node, f"{value!r} cannot be here", remedy=f"it must be {_words(hint)}")
         return value
 
-    def _error(self, node: yaml.Node, message: str, *, remedy: str = "") -> ConfigurationError:
+    def _error(
+        self, node: yaml.Node, message: str, *, remedy: str = "correct it, or copy a plan from plans/ of a report"
+    ) -> ConfigurationError:
         return ConfigurationError(f"{self._place(node)}: {message}", remedy=remedy)
 
     def _place(self, node: yaml.Node) -> str:
@@ -368,12 +380,17 @@ def _fits(value: object, hint: Any) -> bool:
     if origin is Literal:
         return value in get_args(hint)
     if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        # No time or dose is without end, and `nan` would pass each check for what is too small.
+        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     if origin is not None and issubclass(origin, Mapping):
-        _, inner = get_args(hint)
-        return isinstance(value, dict) and (inner is Any or all(_fits(each, inner) for each in value.values()))
+        outer, inner = get_args(hint)
+        return (
+            isinstance(value, dict)
+            and all(_fits(each, outer) for each in value)
+            and (inner is Any or all(_fits(each, inner) for each in value.values()))
+        )
     return isinstance(value, hint)
 
 
@@ -383,5 +400,5 @@ def _words(hint: Any) -> str:
         return " or ".join(sorted({_words(each) for each in get_args(hint)} - {"a fault"}))
     if origin is Literal:
         return "one of " + ", ".join(map(repr, get_args(hint)))
-    words = {str: "text", int: "a whole number", float: "a number", type(None): "null"}
-    return words.get(hint, "a mapping" if origin is not None else "a fault")
+    words = {str: "text", int: "a whole number", float: "a finite number", type(None): "null"}
+    return words.get(hint, "a mapping whose keys are text" if origin is not None else "a fault")
