@@ -84,6 +84,10 @@ def _evidence(store: Store, name: str) -> _Evidence:
     of = {row.id: row for row in rows}
     planned, more = store.planned()
     ids = list(dict.fromkeys([*of, *(str(plan.get("id")) for _, plan in planned)]))
+    if not ids:
+        raise EvidenceError(
+            f"there is no trial in {store.directory}", remedy="run an experiment, or name its report with --report"
+        )
     found = find_trial(ids, name)
     row = of.get(found)
     if not store.history_path(found).exists():
