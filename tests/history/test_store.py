@@ -94,6 +94,15 @@ def test_a_damaged_line_is_reported_and_skipped(store: Store) -> None:
     assert str(damages[0]).startswith(f"{store.trials_path}:2: ")
 
 
+def test_a_line_nested_without_end_is_damage_like_any_other(store: Store) -> None:
+    """JSON that Python's reader gives up on is a damaged line, and no run.json."""
+    store.trials_path.parent.mkdir(parents=True, exist_ok=True)
+    store.trials_path.write_text("[" * 100_000 + "\n")
+    assert [damage.line for damage in store.trials()[1]] == [1]
+    store.run_path.write_text("[" * 100_000)
+    assert store.run() == {}
+
+
 def test_a_damaged_history_keeps_its_other_events(store: Store) -> None:
     """An event that cannot be decoded is reported with its line; a history without a header is refused."""
     store.record("t", HISTORY)

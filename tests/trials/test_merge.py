@@ -203,3 +203,42 @@ def test_what_is_no_report_is_refused(tmp_path: Path, names: list[str]) -> None:
     with pytest.raises(EvidenceError):
         merge(tmp_path / "out", [tmp_path / name for name in names])
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("wrong", [[], {}, [1], {"a": 1}, 1.5], ids=repr)
+@pytest.mark.parametrize("fact", ["id", "seed", "shard", "variants"])
+def test_a_damaged_run_is_refused_by_name(tmp_path: Path, fact: str, wrong: object) -> None:
+    """A run.json whose facts are not of their kind is refused, or taken as silent where it is empty: never a crash."""
+    sources = [shard(tmp_path / "one", 1), shard(tmp_path / "two", 2)]
+    path = Store(tmp_path / "one").run_path
+    path.write_text(json.dumps({**json.loads(path.read_text()), fact: wrong}))
+    try:
+        merge(tmp_path / "all", sources)
+    except EvidenceError as error:
+        assert "run.json of" in error.message and str(tmp_path / "one") in error.message
+        assert error.remedy
+    else:
+        assert fact in {"shard", "variants"} and not wrong
+
+
+@pytest.mark.parametrize("wrong", [None, "x", 1.5, [], {}], ids=repr)
+def test_a_damaged_plan_line_stops_no_merge(tmp_path: Path, wrong: object) -> None:
+    """A line of planned.jsonl whose number is none is no reason to lose the trials that were judged."""
+    sources = [shard(tmp_path / "one", 1), shard(tmp_path / "two", 2)]
+    trials = sum(len(read_rows(Store(source))[0]) for source in sources)
+    for source in sources:
+        row = read_rows(Store(source))[0][0]
+        with Store(source).planned_path.open("a") as file:
+            file.write(json.dumps({"id": "t", "experiment": row.experiment, "arm": row.arm, "index": wrong}) + "\n")
+    assert len(merge(tmp_path / "all", sources).rows) == trials
+
+
+@pytest.mark.parametrize("part", ["plan_path", "history_path"])
+def test_a_folder_in_place_of_evidence_is_told(tmp_path: Path, part: str) -> None:
+    """What is there and cannot be read is an error that names it, not a trial without a history or plan."""
+    sources = [shard(tmp_path / "one", 1), shard(tmp_path / "two", 2)]
+    path = getattr(Store(sources[0]), part)(read_rows(Store(sources[0]))[0][0].id)
+    path.unlink(missing_ok=True)
+    path.mkdir(parents=True)
+    with pytest.raises(EvidenceError, match="cannot read the evidence"):
+        merge(tmp_path / "all", sources)

@@ -365,7 +365,7 @@ def _object(path: Path) -> dict[str, Any]:
     """What a file of one object says; empty when there is none, or it is damaged."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
 
@@ -387,7 +387,7 @@ def _read(path: Path) -> tuple[Lines, list[Damage]]:
             continue
         try:
             data = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             damages.append(Damage(path, number, f"no JSON: {error}"))
             continue
         if isinstance(data, dict):

@@ -10,7 +10,7 @@ import json
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -117,6 +117,7 @@ def _read(source: Path) -> _Source:
         raise EvidenceError(
             f"{source} has no readable run.json, so its seed is unknown", remedy="name directories that runs wrote"
         )
+    runs = _runs_of(source, run)
     rows, damages = read_rows(store)
     if not rows:
         raise EvidenceError(f"{source} has no judged trial", remedy="leave it out")
@@ -124,10 +125,34 @@ def _read(source: Path) -> _Source:
     return _Source(
         store,
         run,
-        tuple(run.get("merged") or (run,)),
+        runs,
         rows,
         tuple(line for _, line in planned),
         (*damages, *more),
+    )
+
+
+def _runs_of(source: Path, run: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The runs of a report, each proven to tell what says whether reports belong together."""
+    try:
+        runs = tuple(dict(each) for each in run.get("merged") or (run,))
+        intact = all(map(_intact, runs))
+    except (LookupError, TypeError, ValueError):
+        intact = False
+    if not intact:
+        raise EvidenceError(
+            f"the run.json of {source} is damaged: its id, seed, shard or variants are not what a run writes",
+            remedy="give the file back as the run wrote it, or leave that report out",
+        )
+    return runs
+
+
+def _intact(run: Mapping[str, Any]) -> bool:
+    told = [run.get(fact) for fact in _MEANINGS]
+    parts = [part for shard in shards_of([run]) for part in astuple(shard)]
+    variants = [each[fact] for each in run.get("variants") or () for fact in ("arm", "description", "fingerprint")]
+    return all(isinstance(each, int | str | None) for each in (*told, *variants)) and all(
+        isinstance(each, int) for each in parts
     )
 
 
@@ -209,9 +234,8 @@ def _numbered(sources: Sequence[_Source]) -> Iterator[tuple[Offsets, _Source]]:
         yield dict(offsets), source
         for experiment in source.experiments:
             mine = [row.index for row in source.rows if row.experiment == experiment]
-            begun = [
-                line["index"] for line in source.planned if line.get("experiment") == experiment and "index" in line
-            ]
+            told = (line.get("index") for line in source.planned if line.get("experiment") == experiment)
+            begun = [index for index in told if isinstance(index, int)]  # else the line is damaged
             offsets[experiment] += max((*mine, *begun)) + 1
 
 
@@ -226,7 +250,7 @@ def _plans(source: _Source, offsets: Offsets) -> Iterator[dict[str, Any]]:
     for line in source.planned:
         by = offsets.get(str(line.get("experiment")), 0)
         numbers = {key: line[key] + by for key in ("index", "block") if isinstance(line.get(key), int)}
-        yield {**line, **numbers, "id": _renamed(str(line.get("id")), int(line.get("index", 0)), by)}
+        yield {**line, **numbers, "id": _renamed(str(line.get("id")), numbers.get("index", by) - by, by)}
 
 
 def _renamed(trial: str, index: int, by: int) -> str:
@@ -236,24 +260,31 @@ def _renamed(trial: str, index: int, by: int) -> str:
 
 def _copy_history(old_path: Path, new_path: Path, old: str, new: str) -> None:
     """Copy line by line, damaged ones too: they are told again whenever the history is read."""
-    try:
-        header, _, events = old_path.read_bytes().partition(b"\n")
-    except FileNotFoundError:
+    if (history := _content(old_path)) is None:
         return  # its world never stood
-    except OSError as error:
-        raise EvidenceError(
-            f"cannot read the evidence {old_path}: {error.strerror or error}", remedy="make it readable, merge again"
-        ) from error
+    header, _, events = history.partition(b"\n")
     if new != old:
         header = _renamed_header(header, old, new)
     _write(new_path, header + b"\n" + events)
 
 
+def _content(path: Path) -> bytes | None:
+    """What is in a file; None when there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise EvidenceError(
+            f"cannot read the evidence {path}: {error.strerror or error}", remedy="make it readable, merge again"
+        ) from error
+
+
 def _copy_plan(old: Path, new: Path) -> None:
     """Plans name no trial, so they are copied as they are; a trial without faults has none."""
-    if old.exists():
+    if (plan := _content(old)) is not None:
         new.parent.mkdir(exist_ok=True)
-        _write(new, old.read_bytes())
+        _write(new, plan)
 
 
 def _renamed_header(header: bytes, old: str, new: str) -> bytes:
