@@ -100,14 +100,14 @@ def reader(chromium: Chrome) -> Iterator[Reader]:
 
 
 def test_400_trials_are_small_and_open_at_once(reader: Reader, night: Path) -> None:
-    """Below 10 MB, loaded in 2 s on a free machine; of three times the best, and five times as long on a busy one."""
+    """Below 10 MB, loaded in under 2 s; of five times the best, for the machine may be busy with other things."""
     assert night.stat().st_size < 10_000_000
     seconds = []
-    for _ in range(3):
+    for _ in range(5):
         reader.open(night)
         # The browser notes the end of the load a moment after it has told of it.
         seconds.append(reader.until(lambda: float(reader.run(_LOADED))) / 1000)
-    assert min(seconds) < 10
+    assert min(seconds) < 2, seconds
     assert reader.one("h1").text == "FIXED"
     assert len(reader.all(".trials tbody tr")) == 400
 
