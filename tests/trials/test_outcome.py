@@ -115,3 +115,28 @@ def test_a_bad_row_costs_itself_alone(tmp_path: Path) -> None:
     rows, damages = read_rows(store)
     assert rows == (ROW, ROW)
     assert [damage.line for damage in damages] == [2]
+
+
+@pytest.mark.parametrize("wrong", [[], {}, True, object()], ids=["list", "mapping", "truth", "object"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "id",
+        "experiment",
+        "arm",
+        "variant",
+        "reason",
+        "error",
+        "index",
+        "block",
+        "seed",
+        "started",
+        "seconds",
+        "dose",
+        "dose_milliseconds",
+    ],
+)
+def test_a_field_of_another_kind_makes_no_row(field: str, wrong: object) -> None:
+    """What reads rows sorts, adds and names by their fields, so one of another kind is a damaged row."""
+    with pytest.raises(EvidenceError, match=f"mistakes a field: {field} is"):
+        Row.from_json({**ROW.to_json(), field: wrong})

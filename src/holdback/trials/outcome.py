@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from types import UnionType
 from typing import Any
 
 from holdback.errors import EvidenceError
@@ -22,6 +23,15 @@ SCHEMA = 3
 
 UNDECIDABLE = "undecidable"
 """Source of a note that leaves the trial UNKNOWN unless an oracle saw a violation."""
+
+
+_KINDS: Mapping[str, type | UnionType] = {
+    **dict.fromkeys(("id", "experiment", "arm", "variant", "reason", "error"), str),
+    **dict.fromkeys(("index", "block", "seed"), int),
+    **dict.fromkeys(("started", "seconds", "dose_milliseconds"), int | float),
+    "dose": int | None,
+}
+"""What a row's plain fields are: everything that reads rows sorts, adds and names by them."""
 
 
 class Outcome(StrEnum):
@@ -112,6 +122,7 @@ class Row:
             )
         rest = {**data, "schema": SCHEMA}
         try:
+            _check_kinds(rest)
             findings = tuple(
                 Finding(f["oracle"], Judgement(f["judgement"]), f["reason"], tuple(f["events"]))
                 for f in rest.pop("findings")
@@ -125,6 +136,12 @@ class Row:
                 f"a row lacks or mistakes a field: {error}",
                 remedy="it was damaged, or written by something else than holdback: docs/schema.md tells its fields",
             ) from error
+
+
+def _check_kinds(data: Mapping[str, Any]) -> None:
+    for name, kind in _KINDS.items():
+        if name in data and (isinstance(data[name], bool) or not isinstance(data[name], kind)):
+            raise TypeError(f"{name} is {data[name]!r}")
 
 
 def conclude(history: History, findings: Sequence[Finding]) -> tuple[Outcome, str]:
