@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
+from zlib import crc32
 
 from holdback.history.events import Event, FaultChange, ObjectChange, Request, Step
 from holdback.history.history import History
@@ -76,7 +77,7 @@ def report(
     `changes` the rows.
     """
     store = Store(directory)
-    store.begin({**run(), **(facts or {})})
+    store.begin({**run(), "id": f"{crc32(str(directory).encode()):08x}", **(facts or {})})
     for index in range(max(len(control), len(treatment))):
         for arm, word in (("control", control), ("treatment", treatment)):
             if index < len(word):

@@ -1,9 +1,12 @@
 import io
+import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
+from holdback.errors import EvidenceError
 from holdback.report.compare import ArmComparison, compare, print_comparison
 from holdback.report.evidence import load
 from holdback.statistics import Verdict
@@ -56,6 +59,15 @@ def test_an_experiment_of_one_run_only_is_not_forgotten(tmp_path: Path) -> None:
     gone, new = compare(load(tmp_path / "before"), load(tmp_path / "after"))
     assert (gone.words, new.words) == ("only in the earlier run", "only in the later run")
     assert gone.before is Verdict.INCONCLUSIVE
+
+
+def test_a_run_is_not_compared_with_itself(tmp_path: Path) -> None:
+    """Two reports of one run, be one a copy, would only seem to show that nothing has changed."""
+    report(tmp_path / "before", "v", "h", events=0)
+    shutil.copytree(tmp_path / "before", tmp_path / "copy")
+    for other in ("before", "copy"):
+        with pytest.raises(EvidenceError, match=f"{other} are reports of one run"):
+            compare(load(tmp_path / "before"), load(tmp_path / other))
 
 
 def test_it_prints_in_80_columns(tmp_path: Path) -> None:

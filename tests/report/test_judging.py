@@ -111,6 +111,12 @@ def test_oracles_that_cannot_be_had(tmp_path: Path, experiment: str, message: st
         load_oracles(experiment, run={}, root=tmp_path)
 
 
+def test_a_folder_without_evidence_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`holdback judge` of what is no report says which folder it means."""
+    assert main(["judge", str(tmp_path / "typo")]) == 1
+    assert f"there is no evidence in {tmp_path / 'typo'}" in capsys.readouterr().err
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`holdback judge` prints today's verdict, and only FIXED is a success."""
     write_experiment(

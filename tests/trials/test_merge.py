@@ -196,6 +196,16 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         merge(one, [one, two])
 
 
+def test_nothing_is_put_into_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However deep and however it is named: what is merged stays as it is."""
+    one, two = shard(tmp_path / "one", 1), shard(tmp_path / "two", 2)
+    monkeypatch.chdir(tmp_path)
+    for out in (one / "all", Path("two/a/b"), tmp_path / "three/../one/all"):
+        with pytest.raises(EvidenceError, match="would be inside"):
+            merge(out, [one, two])
+        assert not out.exists()
+
+
 @pytest.mark.parametrize("names", [["one"], ["one", "nothing"]])
 def test_what_is_no_report_is_refused(tmp_path: Path, names: list[str]) -> None:
     """One report alone, and a directory without a run, are errors."""

@@ -30,9 +30,9 @@ def add(subcommands: Subcommands) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     from rich.console import Console  # noqa: PLC0415  not for `holdback --help`
 
-    from holdback.history.store import Store  # noqa: PLC0415  likewise
+    from holdback.report.evidence import load  # noqa: PLC0415  likewise
     from holdback.report.judging import judge_again, load_oracles, print_judgement  # noqa: PLC0415  likewise
 
-    store = Store(arguments.report)
-    rejudged = judge_again(store, partial(load_oracles, run=store.run(), root=arguments.root))
+    evidence = load(arguments.report)
+    rejudged = judge_again(evidence.store, partial(load_oracles, run=evidence.run, root=arguments.root))
     return 0 if print_judgement(rejudged, Console(highlight=False)).fixed else 1

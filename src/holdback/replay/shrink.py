@@ -192,7 +192,7 @@ def _certainty(shrinking: Shrinking) -> str:
     if sure is None:
         return (
             f"It failed {shrinking.repeats} times in a row when it was chosen, as one of {len(shrinking.tried)} "
-            "candidates; no trials were made afresh to be sure."
+            "candidates; it was not made afresh as often as it takes to be sure."
         )
     low = lower_bound(sure.violated, sure.decided)
     afresh = "" if sure is shrinking.tried[0] else " made afresh"

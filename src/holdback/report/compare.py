@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from holdback.errors import EvidenceError
 from holdback.report.evidence import Evidence
 from holdback.report.terminal import rate
 from holdback.statistics import ALPHA, ExperimentSummary, Verdict
@@ -73,7 +74,16 @@ class ExperimentComparison:
 
 
 def compare(before: Evidence, after: Evidence) -> tuple[ExperimentComparison, ...]:
-    """Every experiment of either run."""
+    """Every experiment of either run.
+
+    Raises:
+        EvidenceError: both are one run, which has nothing to tell of itself.
+    """
+    if before.run.get("id") is not None and before.run.get("id") == after.run.get("id"):
+        raise EvidenceError(
+            f"{before.store.directory} and {after.store.directory} are reports of one run",
+            remedy="name the reports of two runs; earlier ones are in `earlier/` of a report's directory",
+        )
     old, new = _by_name(before), _by_name(after)
     names = list(dict.fromkeys((*old, *new)))
     changes = {

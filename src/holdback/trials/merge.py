@@ -87,11 +87,16 @@ def merge(
     """Join reports into the new directory `out`; the sources stay as they are. Logs are not copied.
 
     Raises:
-        EvidenceError: `out` exists, a source is no report, or they must not be joined: the same run or seed twice,
-            a trial counted twice, other experiments, other variants.
+        EvidenceError: `out` exists or is inside a source, a source is no report, or they must not be joined: the same
+            run or seed twice, a trial counted twice, other experiments, other variants.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise EvidenceError(f"{out} is there already", remedy="name a new directory for the merged report")
+    for source in sources:
+        if source.resolve() in out.resolve().parents:
+            raise EvidenceError(
+                f"{out} would be inside {source}, which stays as it is", remedy="name a directory outside the sources"
+            )
     read = [_read(source) for source in sources]
     _check(read)
     missing = missing_shards(run for source in read for run in source.runs)
