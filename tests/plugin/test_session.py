@@ -632,7 +632,7 @@ def test_shards_make_one_run(inner: pytest.Pytester) -> None:
         [
             "holdback: shard 2 of 3 of the run with seed 5, *",
             "This is shard 2 of 3 *`holdback merge`*",
-            "Evidence: shard-2 *repeat with: --holdback-seed=5 --shard=2/3",
+            "Evidence: shard-2 *repeat with the same options and --holdback-seed=5 --shard=2/3",
         ]
     )
     runs = [json.loads((inner.path / f"shard-{n}" / "run.json").read_text()) for n in (1, 2, 3)]

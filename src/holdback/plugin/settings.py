@@ -59,7 +59,7 @@ class Settings:
 
     @property
     def repeat(self) -> str:
-        """The options that make the same trials again."""
+        """The options that, with all others as they are, make the same trials again."""
         if self.shard is None:
             return f"--holdback-seed={self.seed}"
         return f"--holdback-seed={self.shard.seed} --shard={self.shard.number}/{self.shard.of}"

@@ -42,7 +42,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for page in _write_report(settings.report) if ending.rows else ():
         terminalreporter.write_line(f"Report: {os.path.relpath(page, config.invocation_params.dir)}")
     report = os.path.relpath(settings.report, config.invocation_params.dir)
-    terminalreporter.write_line(f"Evidence: {report}   repeat with: {settings.repeat}")
+    terminalreporter.write_line(f"Evidence: {report}   repeat with the same options and {settings.repeat}")
 
 
 def _write_report(directory: Path) -> list[Path]:
