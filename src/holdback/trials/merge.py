@@ -92,11 +92,10 @@ def merge(
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise EvidenceError(f"{out} is there already", remedy="name a new directory for the merged report")
-    for source in sources:
-        if source.resolve() in out.resolve().parents:
-            raise EvidenceError(
-                f"{out} would be inside {source}, which stays as it is", remedy="name a directory outside the sources"
-            )
+    if around := [each for each in sources if each.resolve() in out.resolve().parents]:
+        raise EvidenceError(
+            f"{out} would be inside {around[0]}, which stays as it is", remedy="name a directory outside the sources"
+        )
     read = [_read(source) for source in sources]
     _check(read)
     missing = missing_shards(run for source in read for run in source.runs)
