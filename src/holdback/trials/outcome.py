@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from types import UnionType
-from typing import Any
+from typing import Any, get_type_hints
 
 from holdback.errors import EvidenceError
 from holdback.history.exposure import Exposure
@@ -23,15 +23,6 @@ SCHEMA = 3
 
 UNDECIDABLE = "undecidable"
 """Source of a note that leaves the trial UNKNOWN unless an oracle saw a violation."""
-
-
-_KINDS: Mapping[str, type | UnionType] = {
-    **dict.fromkeys(("id", "experiment", "arm", "variant", "reason", "error"), str),
-    **dict.fromkeys(("index", "block", "seed"), int),
-    **dict.fromkeys(("started", "seconds", "dose_milliseconds"), int | float),
-    "dose": int | None,
-}
-"""What a row's plain fields are: everything that reads rows sorts, adds and names by them."""
 
 
 class Outcome(StrEnum):
@@ -136,6 +127,11 @@ class Row:
                 f"a row lacks or mistakes a field: {error}",
                 remedy="it was damaged, or written by something else than holdback: docs/schema.md tells its fields",
             ) from error
+
+
+_PLAIN: Mapping[Any, type | UnionType] = {str: str, int: int, float: int | float, int | None: int | None}
+_KINDS = {name: _PLAIN[hint] for name, hint in get_type_hints(Row).items() if hint in _PLAIN}
+"""What a row's plain fields are: everything that reads rows sorts, adds and names by them."""
 
 
 def _check_kinds(data: Mapping[str, Any]) -> None:
