@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 
+from e2e.lines import whole_lines
 from holdback.binaries import Binaries
 from holdback.clock import poll
 from holdback.clusters import Api, LocalCluster, local_clusters
@@ -153,8 +154,7 @@ class Place:
 
     def requests(self, **wanted: Any) -> list[dict[str, Any]]:
         """Lines of the router's log with these fields; a request is logged once it is over, after its answer."""
-        *whole, _ = self.net.access_log.read_text().split("\n")  # the last one may be half written
-        lines = [json.loads(line) for line in whole]
+        lines = whole_lines(self.net.access_log)
         return [line for line in lines if all(line.get(key) == value for key, value in wanted.items())]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from e2e.lines import whole_lines
 from e2e.posing import MANAGERS, Posing, await_furnished, posing
 from holdback.clock import poll
 from holdback.clusters.existing import Contexts, ExistingProvider, leftovers
@@ -81,11 +81,7 @@ def session(clusters: Posing, tmp_path: Path, *words: str) -> Iterator[subproces
 
 
 def rows(tmp_path: Path, name: str = "trials") -> list[dict[str, Any]]:
-    path = tmp_path / "report" / f"{name}.jsonl"
-    if not path.exists():
-        return []
-    *whole, _ = path.read_text().split("\n")  # the last one may be half written
-    return [json.loads(line) for line in whole]
+    return whole_lines(tmp_path / "report" / f"{name}.jsonl")
 
 
 def await_trial(process: subprocess.Popen[str], tmp_path: Path) -> None:

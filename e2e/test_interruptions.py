@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from e2e.lines import whole_lines
 from holdback.clock import poll
 from holdback.process.reaper import MARK, members
 
@@ -69,11 +70,7 @@ class Session:
         return found
 
     def _lines(self, name: str) -> list[dict[str, Any]]:
-        path = self.report / f"{name}.jsonl"
-        if not path.exists():
-            return []
-        *whole, _ = path.read_text().split("\n")  # the last one may be half written
-        return [json.loads(line) for line in whole]
+        return whole_lines(self.report / f"{name}.jsonl")
 
 
 @pytest.fixture
